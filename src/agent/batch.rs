@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// More calls than this wait for a free thread.
 const THREADS_MAX: usize = 16;
@@ -39,11 +40,14 @@ struct Prepared {
 struct Finished {
     output: ToolOutput,
     is_error: bool,
+    /// Milliseconds; none for a call that did not run.
+    duration_ms: Option<u64>,
 }
 
 enum Note {
     Update(usize, ToolOutput),
-    End(usize, Result<ToolOutput, ToolError>),
+    /// A call that has run, and for how long.
+    End(usize, Result<ToolOutput, ToolError>, Option<Duration>),
 }
 
 pub(super) fn run(
@@ -63,21 +67,21 @@ pub(super) fn run(
     };
     if message.stop_reason == StopReason::Length {
         for call in &calls {
-            tell_start(host, call)?;
+            emit_start(host, call)?;
             let finished = failed(format!(
                 "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may \
                  be truncated. Re-issue the tool call with complete arguments.",
                 call.name
             ));
-            tell_end(host, call, &finished)?;
+            emit_end(host, call, &finished)?;
             keep(host, call, finished)?;
         }
     } else if sequential {
         for (index, call) in calls.iter().enumerate() {
             let finished = if index > 0 && !cancel.is_cancelled() && host.is_interrupted() {
-                tell_start(host, call)?;
+                emit_start(host, call)?;
                 let finished = failed(SKIPPED.to_owned());
-                tell_end(host, call, &finished)?;
+                emit_end(host, call, &finished)?;
                 finished
             } else {
                 run_calls(agent, &[call], host, cancel)?.remove(0)
@@ -113,7 +117,7 @@ fn run_calls(
         let mut conduct = || {
             let mut threads = 0;
             for (index, call) in calls.iter().enumerate() {
-                tell_start(host, call)?;
+                emit_start(host, call)?;
                 match prepare(agent, index, call, cancel) {
                     Ok(prepared) => {
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
@@ -126,14 +130,14 @@ fn run_calls(
                                 Err(error) => {
                                     let text = format!("Cannot start a thread for the tool: {error}");
                                     let immediate = failed(text);
-                                    tell_end(host, call, &immediate)?;
+                                    emit_end(host, call, &immediate)?;
                                     finished[index] = Some(immediate);
                                 }
                             }
                         }
                     }
                     Err(immediate) => {
-                        tell_end(host, call, &immediate)?;
+                        emit_end(host, call, &immediate)?;
                         finished[index] = Some(*immediate);
                     }
                 }
@@ -151,9 +155,9 @@ fn run_calls(
                     let (id, name, arguments) = (call.id.as_str(), call.name.as_str(), &call.arguments);
                     host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
                 }
-                Note::End(index, result) => {
-                    let ended = conclude(result);
-                    let told = tell_end(host, calls[index], &ended);
+                Note::End(index, result, took) => {
+                    let ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
+                    let told = emit_end(host, calls[index], &ended);
                     finished[index] = Some(ended);
                     told
                 }
@@ -196,7 +200,8 @@ fn work(
         let update = |output| drop(notes.try_send(Note::Update(index, output)));
         let invocation =
             Invocation { id: &calls[index].id, arguments: &arguments, cancel, model, update: &update };
-        let result = if cancel.is_cancelled() {
+        let begun = (!cancel.is_cancelled()).then(Instant::now);
+        let result = if begun.is_none() {
             Err(ToolError::aborted())
         } else {
             catch_unwind(AssertUnwindSafe(|| tool.run(&invocation))).unwrap_or_else(|_| {
@@ -206,7 +211,7 @@ fn work(
                 )))
             })
         };
-        if notes.send(Note::End(index, result)).is_err() {
+        if notes.send(Note::End(index, result, begun.map(|begun| begun.elapsed()))).is_err() {
             return;
         }
     }
@@ -228,11 +233,8 @@ fn prepare(
     }
     let tool =
         find(agent, &call.name).ok_or_else(|| refused(format!("Tool {} not found", call.name)))?.clone();
-    if let Some(fault) = &call.invalid {
-        return Err(refused(format!(
-            "The arguments of the call to \"{}\" are not valid JSON, so it was not executed: {fault}",
-            call.name
-        )));
+    if let Some(error) = &call.arguments_error {
+        return Err(refused(format!("Invalid arguments for tool \"{}\": {error}", call.name)));
     }
     let spec = &tool.info().spec;
     let shaped = tool.prepare(call.arguments.clone());
@@ -242,12 +244,21 @@ fn prepare(
 
 fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
     match result {
-        Ok(output) => Finished { output, is_error: false },
-        Err(error) => {
-            let details = error.details.unwrap_or_else(|| Value::Object(Map::new()));
-            Finished { output: ToolOutput::text(error.message).with_details(details), is_error: true }
+        Ok(output) => Finished { output, is_error: false, duration_ms: None },
+        Err(ToolError { message, details, structured }) => {
+            // Facts of its own stand for the details of a failure.
+            let details = match structured {
+                None => Some(details.unwrap_or_else(|| Value::Object(Map::new()))),
+                Some(_) => details,
+            };
+            let output = ToolOutput { details, structured, ..ToolOutput::text(message) };
+            Finished { output, is_error: true, duration_ms: None }
         }
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn failed(message: String) -> Finished {
@@ -259,17 +270,18 @@ fn refused(message: String) -> Box<Finished> {
     Box::new(failed(message))
 }
 
-fn tell_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
+fn emit_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
     host.event(&AgentEvent::ToolStart { id: &call.id, name: &call.name, arguments: &call.arguments })
 }
 
-fn tell_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
-    let Finished { output, is_error } = finished;
-    host.event(&AgentEvent::ToolEnd { id: &call.id, name: &call.name, output, is_error: *is_error })
+fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
+    let (id, name) = (call.id.as_str(), call.name.as_str());
+    let Finished { output, is_error, duration_ms } = finished;
+    host.event(&AgentEvent::ToolEnd { id, name, output, is_error: *is_error, duration_ms: *duration_ms })
 }
 
 fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {
-    let Finished { output, is_error } = finished;
+    let Finished { output, is_error, duration_ms } = finished;
     let content: Vec<Block> = output.content;
     AgentMessage::ToolResult(Arc::new(ToolResultMessage {
         tool_call_id: call.id.clone(),
@@ -278,6 +290,7 @@ fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {
         details: output.details,
         usage: output.usage,
         is_error,
+        duration_ms,
         timestamp: now_ms(),
         extra: Extra::new(),
     }))

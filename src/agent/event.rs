@@ -57,5 +57,7 @@ pub enum AgentEvent<'a> {
         name: &'a str,
         output: &'a ToolOutput,
         is_error: bool,
+        /// Milliseconds; none for a call that did not run.
+        duration_ms: Option<u64>,
     },
 }

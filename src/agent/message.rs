@@ -46,7 +46,7 @@ pub struct BashExecution {
     pub full_output_path: Option<String>,
     #[serde(default)]
     pub timestamp: u64,
-    /// The model is not told of it.
+    /// True if the model is not told of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
     #[serde(flatten)]
@@ -63,7 +63,7 @@ pub struct CustomMessage {
     /// Shown on the screen.
     #[serde(default)]
     pub display: bool,
-    /// For the extension, never sent to the model.
+    /// Data of the extension, never sent to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     #[serde(default)]
@@ -183,7 +183,7 @@ fn user(blocks: Vec<Block>, timestamp: u64) -> Message {
 }
 
 impl BashExecution {
-    /// The command and what came of it, as the model reads it.
+    /// The command and its output, as the model reads them.
     pub fn text(&self) -> String {
         let mut text = format!("Ran `{}`\n", self.command);
         if self.output.is_empty() {

@@ -79,23 +79,23 @@ impl Queue {
         at.and_then(|at| self.leaving.remove(at)).is_some()
     }
 
-    /// Empties the list. A message that was taken goes on its way all the same.
+    /// Empties the queue. A message that was taken joins the conversation nevertheless.
     pub fn clear(&mut self) -> Vec<AgentMessage> {
         self.marked = 0;
         self.leaving.drain(..).chain(self.waiting.drain(..)).collect()
     }
 
-    /// Whether nothing waits to be taken.
+    /// True if no message waits to be taken.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// All that is not yet in the conversation.
+    /// Messages that are not yet in the conversation.
     pub fn iter(&self) -> impl Iterator<Item = &AgentMessage> {
         self.leaving.iter().chain(&self.waiting)
     }
 
-    /// How many are not yet in the conversation.
+    /// Count of messages that are not yet in the conversation.
     pub fn len(&self) -> usize {
         self.leaving.len() + self.waiting.len()
     }

@@ -70,7 +70,7 @@ where
 pub struct ToolInfo {
     /// What the model is told: name, description, schema.
     pub spec: ToolSpec,
-    /// For people.
+    /// Name for people.
     pub label: String,
     /// One line for the system prompt; tools without one are not listed there.
     pub snippet: Option<String>,
@@ -110,8 +110,10 @@ pub struct Invocation<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     pub content: Vec<Block>,
-    /// For people and programs, never sent to the model.
+    /// Data for people and programs, never sent to the model.
     pub details: Option<Value>,
+    /// The result as data, for programs that follow the events; not part of the conversation.
+    pub structured: Option<Value>,
     pub usage: Option<Usage>,
     /// Asks the agent to stop after this batch; it does if every result of the batch asks.
     pub terminate: bool,
@@ -133,11 +135,13 @@ impl ToolOutput {
 pub struct ToolError {
     pub message: String,
     pub details: Option<Value>,
+    /// As in [`ToolOutput`].
+    pub structured: Option<Value>,
 }
 
 impl ToolError {
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), details: None }
+        Self { message: message.into(), details: None, structured: None }
     }
 
     pub fn aborted() -> Self {

@@ -30,7 +30,7 @@ pub enum Command {
 /// Why arguments are refused, and the exit code.
 #[derive(Debug, PartialEq)]
 pub struct Refused {
-    pub text: &'static str,
+    pub text: String,
     pub code: u8,
 }
 
@@ -38,7 +38,7 @@ impl Command {
     /// The command of `args`, or why they do not go together.
     pub fn of(args: &Args) -> Result<Self, Refused> {
         let (run, session, model) = (&args.run, &args.session, &args.over.model);
-        let refuse = |text| Err(Refused { text, code: FAILED });
+        let refuse = |text: &str| Err(Refused { text: text.to_owned(), code: FAILED });
         if run.version {
             return Ok(Self::Version);
         }
@@ -48,7 +48,7 @@ impl Command {
         if let Some(file) = &run.export {
             return match run.dash {
                 true => Err(Refused {
-                    text: "Unknown option: -\nTo write a session to stdout: pi export SESSION -",
+                    text: "Unknown option: -\nTo write a session to stdout: pi export SESSION -".to_owned(),
                     code: BAD_USAGE,
                 }),
                 false => Ok(Self::Export { file: file.clone(), out: args.messages.first().cloned() }),
@@ -84,6 +84,11 @@ impl Command {
             (Some(Mode::Rpc), _) => Self::Rpc,
             (Some(Mode::Text | Mode::Json) | None, _) => Self::Prompt,
         };
+        if let (Some(provider), None) = (&model.provider, &model.model) {
+            return refuse(&format!(
+                "--provider requires --model (for example: --provider {provider} --model <pattern>)"
+            ));
+        }
         if model.api_key.is_some() && model.model.is_none() && model.models.is_none() {
             return refuse(
                 "--api-key requires a model to be specified via --model, --provider/--model, or --models",
@@ -159,7 +164,12 @@ mod tests {
             ("--mode acp -c", "In ACP mode the editor", FAILED),
             ("--mode rpc @a", "@file arguments", FAILED),
             ("--api-key k hello", "--api-key requires", FAILED),
-            ("--mode acp --api-key k --provider p", "--api-key requires", FAILED),
+            (
+                "--mode acp --api-key k --provider p",
+                "--provider requires --model (for example: --provider p --model",
+                FAILED,
+            ),
+            ("--provider p -p x", "--provider requires --model", FAILED),
         ];
         for (words, expected, code) in rows {
             let (text, given) = of(words).unwrap_err();

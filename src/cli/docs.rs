@@ -63,7 +63,7 @@ fn flags() -> String {
         .iter()
         .filter(|group| group.title.is_empty())
         .flat_map(|group| group.flags)
-        .filter(|flag| flag.is_accepted())
+        .filter(|flag| flag.is_without_effect())
         .map(|flag: &Flag| format!("`--{}`", flag.long))
         .collect();
     let _ = writeln!(

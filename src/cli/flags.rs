@@ -209,7 +209,6 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), UsageErr
         Set::Push(field) => field(args).push(value),
         Set::With(set) => set(args, value)?,
         Set::Nothing => {}
-        Set::Absent => return Err(format!("--{} is not part of this version", flag.long).into()),
     }
     Ok(())
 }
@@ -229,7 +228,7 @@ fn optional(flag: &Flag, parser: &mut Parser) -> Option<OsString> {
 }
 
 fn unknown(name: &str) -> UsageError {
-    let known = flags().filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing)).map(|flag| flag.long);
+    let known = flags().filter(|flag| !flag.is_without_effect()).map(|flag| flag.long);
     let near = known.map(|long| (between(&letters(name), &letters(long), Compare::Whole), long)).min();
     let similar = near.filter(|(distance, _)| *distance <= 2).map(|(_, long)| long);
     UsageError::UnknownFlag { name: name.to_owned(), similar }
@@ -239,6 +238,7 @@ fn unknown(name: &str) -> UsageError {
 mod tests {
     use super::*;
     use crate::llm::model::ThinkingLevel;
+    use crate::runtime::selection::Selection;
 
     fn parse_words(words: &str) -> Result<Args, String> {
         parse(words.split_whitespace().map(OsString::from)).map_err(|error| error.to_string())
@@ -319,7 +319,16 @@ mod tests {
             (args.run.list_models, args.run.print) = (Some(String::new()), true)
         });
         check("--list-models son", |args| args.run.list_models = Some("son".into()));
-        check("--tools read,,grep,", |args| args.over.tools.only = Some(vec!["read".into(), "grep".into()]));
+        let tools = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect();
+        check("--tools read,,grep,", |args| {
+            args.over.tools.selection = Some(Selection::Only(tools(&["read", "grep"])));
+        });
+        check("-t read -t +ls,-write", |args| {
+            args.over.tools.selection = Some(Selection::Change(tools(&["+ls", "-write"])));
+        });
+        check("-e builtin:mcp --no-mcp -e builtin:llama.cpp", |args| {
+            args.warnings = vec!["builtin:mcp is not part of this version".into()];
+        });
     }
 
     #[test]
@@ -330,6 +339,9 @@ mod tests {
         refused("--mode", "--mode requires a value");
         refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp");
         refused("--model", "--model requires a value");
+        refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
+        refused("-e builtin:x", "Unknown built-in extension: builtin:x");
+        refused("-e x.ts", "--extension is not part of this version");
         refused("--session-id a --session b", "--session-id cannot be combined with --session");
         refused("--session-id a -c", "--session-id cannot be combined with --continue");
         assert!(parse_words("--session-id a/b").is_err());

@@ -23,6 +23,7 @@ mod start;
 mod stranger;
 pub mod table;
 mod trust;
+mod unbuilt;
 mod undo;
 mod update;
 
@@ -57,12 +58,17 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("install", unbuilt::packages),
+    ("list", unbuilt::packages),
+    ("mcp", unbuilt::mcp),
     ("prompts", resource::prompts),
+    ("remove", unbuilt::packages),
     ("sandbox", sandbox::run),
     ("sessions", sessions::run),
     ("skills", resource::skills),
-    ("update", update::run),
     ("undo", undo::run),
+    ("uninstall", unbuilt::packages),
+    ("update", update::run),
 ];
 
 /// The function of a subcommand. Takes the words after the name; gives the exit code.
@@ -148,7 +154,7 @@ fn prompt(args: Args) -> Result<u8, String> {
     let from = launch.started_in.clone();
     let Begun { session, store, dirs, draft, cancel, watch } = begin(launch, inputs, &args)?;
     let mut messages = args.messages.into_iter();
-    let model = session.control().model();
+    let model = session.control().models().current();
     let attach = Attach { from: &from, workspace: session.workspace(), model: &model, cancel: &cancel };
     let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();

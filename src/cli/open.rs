@@ -46,10 +46,15 @@ pub fn log(
     inputs: &mut Inputs,
 ) -> Result<Opened, String> {
     let opening = Opening { launch, args, store: launch.store(inputs), has_prompt };
-    let opened = opening.find(inputs)?;
+    let mut opened = opening.find(inputs)?;
     // A session is at home in its own folder, wherever it was opened from.
-    if args.cwd.is_none() && !enter_home(launch, inputs, &opened.log)? {
-        stay_here(&opened.log, launch, inputs)?;
+    if args.cwd.is_none()
+        && !enter_home(launch, inputs, &opened.log)?
+        && is_to_be_forked(&opened.log, launch, inputs)?
+    {
+        let source = opened.log.path().map(Path::to_owned).unwrap_or_default();
+        let forked = opening.store.fork_from(&source, &inputs.cwd, None);
+        opened.log = forked.map_err(|error| error.to_string())?;
     }
     Ok(opened)
 }
@@ -80,23 +85,28 @@ fn gone(log: &Log) -> String {
     format!("Stored session working directory does not exist: {home}")
 }
 
-/// Asks whether the current folder will do for a session whose own folder is gone.
-fn stay_here(log: &Log, launch: &Launch, inputs: &Inputs) -> Result<(), String> {
+/// Asks what becomes of a session whose folder is gone: it goes on in the current folder, or, where the answer is true,
+/// in a fork.
+fn is_to_be_forked(log: &Log, launch: &Launch, inputs: &Inputs) -> Result<bool, String> {
+    const NO_FOLDER: &str = "No folder to work in";
     let here = inputs.cwd.display();
     let problem = gone(log);
+    let mut answers = vec![
+        format!("Continue in {here} (asks again next time)"),
+        format!("Fork into {here} (new session ID, original kept)"),
+    ];
     if let Some(screen) = launch.screen(inputs) {
-        let text = format!("{problem}\n\nGo on in the current one?\n{here}");
-        let answers = ["Continue".to_owned(), "Cancel".to_owned()];
-        return match ask::choose_drawn(screen, "Session cwd not found", &text, &answers) {
-            Some(0) => Ok(()),
-            _ => ask::leave("No folder to work in"),
+        answers.push("Cancel".to_owned());
+        let home = &log.header().cwd;
+        return match ask::choose_drawn(screen, "Session cwd does not exist", home, &answers) {
+            Some(answer @ (0 | 1)) => Ok(answer == 1),
+            _ => ask::leave(NO_FOLDER),
         };
     }
     if ask::possible() {
-        let options = [format!("Go on in the current folder, {here}")];
-        return match ask::choose(&problem, &options) {
-            Some(_) => Ok(()),
-            None => Err("No folder to work in".into()),
+        return match ask::choose(&problem, &answers) {
+            Some(answer) => Ok(answer == 1),
+            None => Err(NO_FOLDER.into()),
         };
     }
     let file = log.path().unwrap_or(Path::new("")).display();

@@ -14,9 +14,10 @@ use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
-use crate::runtime::config::{Config, Inputs, Overrides, Place, configure};
+use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::Parts;
 use crate::runtime::outcome::Wanted;
+use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::succession::{Folder, Succession};
@@ -225,6 +226,13 @@ impl Launch {
         let place = Place::new(&log, sandbox, files);
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
+        let messages = context.messages.iter().map(|known| &known.message);
+        let tools = match RecordedTools::of(messages) {
+            Some(recorded) if self.over.tools.leave_recorded() => {
+                tools_named(&config.tools, &recorded.changed(self.over.tools.changes()).active)
+            }
+            _ => tools,
+        };
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools })
     }
 

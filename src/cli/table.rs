@@ -4,6 +4,7 @@ use super::flags::{Args, Mode, list};
 use super::sandbox;
 use crate::llm::model::ThinkingLevel;
 use crate::runtime::approval::Ask;
+use crate::runtime::selection::Selection;
 use std::time::Duration;
 
 /// One row of the table.
@@ -35,14 +36,12 @@ pub(super) enum Set {
     With(fn(&mut Args, String) -> Result<(), String>),
     /// Accepted, without effect: the flag is for a part that this version does not have.
     Nothing,
-    /// Refused: the flag asks for a part that this version does not have.
-    Absent,
 }
 
 impl Flag {
-    /// True if the flag can be given.
-    pub fn is_accepted(&self) -> bool {
-        !matches!(self.set, Set::Absent)
+    /// True if the flag changes nothing.
+    pub fn is_without_effect(&self) -> bool {
+        matches!(self.set, Set::Nothing)
     }
 }
 
@@ -57,7 +56,7 @@ const fn row(long: &'static str, short: Short, value: Value, set: Set, help: &'s
     Flag { long, short, value, help, set }
 }
 
-use Set::{Absent, List, Nothing, Push, Switch, Text, With};
+use Set::{List, Nothing, Push, Switch, Text, With};
 use Value::{None as No, Optional, Required};
 
 #[rustfmt::skip]
@@ -93,8 +92,8 @@ pub const GROUPS: &[Group] = &[
         row("name", Some("n"), Required("name"), With(set_name), "Name of the session"),
     ]},
     Group { title: "Tools", flags: &[
-        row("tools", Some("t"), Required("list"), List(|args| &mut args.over.tools.only), "Use exactly these: read, bash, edit, write, grep, find, ls"),
-        row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away"),
+        row("tools", Some("t"), Required("list"), With(set_tools), "Use exactly these, by name or pattern (*): read, bash, edit, write, grep, find, ls; or change the default ones: +grep,-write"),
+        row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),
     ]},
@@ -137,13 +136,32 @@ pub const GROUPS: &[Group] = &[
     // Names of the reference for parts that this version does not have. Not in `--help`.
     Group { title: "", flags: &[
         row("no-extensions", Some("ne"), No, Nothing, ""),
-        row("extension", Some("e"), Required("path"), Absent, ""),
+        row("no-mcp", None, No, Nothing, ""),
+        row("extension", Some("e"), Required("path"), With(extension), ""),
     ]},
 ];
 
 fn put<T>(field: &mut T, value: T) -> Result<(), String> {
     *field = value;
     Ok(())
+}
+
+fn set_tools(args: &mut Args, text: String) -> Result<(), String> {
+    let selection = Selection::parse(list(&text)).map_err(|why| format!("--tools: {why}"))?;
+    put(&mut args.over.tools.selection, Some(selection))
+}
+
+/// Names a built-in extension of the reference. Its local models are a part of this program; the others are not.
+fn extension(args: &mut Args, source: String) -> Result<(), String> {
+    match source.strip_prefix("builtin:") {
+        Some("llama.cpp") => Ok(()),
+        Some("mcp" | "codemode" | "tool-search") => {
+            args.warnings.push(format!("{source} is not part of this version"));
+            Ok(())
+        }
+        Some(_) => Err(format!("Unknown built-in extension: {source}")),
+        None => Err("--extension is not part of this version".into()),
+    }
 }
 
 fn count(place: &mut Option<u64>, flag: &str, text: &str) -> Result<(), String> {

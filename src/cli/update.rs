@@ -1,4 +1,6 @@
 //! `pi update --models`: fetches newer models than the built-in ones. Nothing else in pi does.
+//!
+//! `pi update` alone says how the program was installed, and what to run: the program never replaces itself.
 
 use super::flags::Args;
 use super::start::Launch;
@@ -28,7 +30,7 @@ pub fn run(words: &[OsString]) -> u8 {
     if has(&["--help", "-h"]) {
         return super::say::say(&help());
     }
-    let known = ["--models", "--offline", "--force"];
+    let known = ["--models", "--offline", "--force", "--self", "self", "pi"];
     if let Some(unknown) = words.iter().find(|word| !known.contains(&&***word)) {
         let text = match unknown.strip_prefix('-') {
             Some(_) => format!("Unknown option {unknown} for \"update\"."),
@@ -39,8 +41,10 @@ pub fn run(words: &[OsString]) -> u8 {
         return exit::FAILED;
     }
     if !has(&["--models"]) {
+        let program = std::env::current_exe().unwrap_or_default();
         report::note(format_args!(
-            "pi does not replace itself: update it the way it was installed.\nUsage: {USAGE}"
+            "pi does not replace itself. {}\nNewer models: {USAGE}",
+            advice(&program, std::env::home_dir().as_deref())
         ));
         return exit::FAILED;
     }
@@ -53,9 +57,34 @@ pub fn run(words: &[OsString]) -> u8 {
     }
 }
 
+/// How `program` was installed, and what updates it.
+fn advice(program: &Path, home: Option<&Path>) -> String {
+    let shown = program.display();
+    let is_in = |folder: &str| program.starts_with(folder);
+    let cargo = home.map(|home| home.join(".cargo/bin"));
+    if cargo.is_some_and(|bin| program.starts_with(bin)) {
+        format!(
+            "{shown} was installed by cargo; in the folder of its source, run:\n\n  git pull && cargo install --path .\n"
+        )
+    } else if program.components().any(|part| part.as_os_str() == "target") {
+        format!(
+            "{shown} was built in place; in the folder of its source, run:\n\n  git pull && cargo build --release\n"
+        )
+    } else if is_in("/nix/store") {
+        format!("{shown} was installed by Nix; run:\n\n  nix profile upgrade pi\n")
+    } else if program.components().any(|part| part.as_os_str() == "Cellar") {
+        format!("{shown} was installed by Homebrew; run:\n\n  brew upgrade pi\n")
+    } else if is_in("/usr") && !is_in("/usr/local") {
+        format!("{shown} belongs to the packages of the system; update it with their program.\n")
+    } else {
+        format!("{shown} was put there by hand; put a newer one in its place.\n")
+    }
+}
+
 fn help() -> String {
     format!(
-        "Usage: {USAGE}\n\nFetches the newest models of the providers that there is a key for, and keeps them in\n\
+        "Usage: {USAGE}\n\nWithout --models: says how pi was installed, and what to run for a newer one.\n\n\
+         Fetches the newest models of the providers that there is a key for, and keeps them in\n\
          ~/.pi/agent/{}. Nothing else in pi does this, and no key is sent.\n",
         remote::FILE_NAME
     )
@@ -143,4 +172,25 @@ fn read(path: &Path) -> Map<String, Value> {
 fn parse(bytes: &[u8]) -> Map<String, Value> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     serde_json::from_slice(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_the_program_says_what_updates_it() {
+        let home = Some(Path::new("/home/u"));
+        for (program, expected) in [
+            ("/home/u/.cargo/bin/pi", "cargo install --path ."),
+            ("/home/u/src/pi/target/release/pi", "cargo build --release"),
+            ("/nix/store/abc-pi/bin/pi", "nix profile upgrade pi"),
+            ("/opt/homebrew/Cellar/pi/0.1.0/bin/pi", "brew upgrade pi"),
+            ("/usr/bin/pi", "packages of the system"),
+            ("/usr/local/bin/pi", "by hand"),
+        ] {
+            let text = advice(Path::new(program), home);
+            assert!(text.starts_with(program) && text.contains(expected), "{text}");
+        }
+    }
 }

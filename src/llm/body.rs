@@ -177,6 +177,19 @@ mod tests {
     }
 
     #[test]
+    fn fields_stand_around_the_longest_one_wherever_that_is() {
+        assert_eq!(Body::default().into_bytes(), b"{}");
+        for longest in 0..3 {
+            let mut body = Body::default();
+            for at in 0..3 {
+                body.set(&format!("\"{at}"), &"é".repeat(if at == longest { 9 } else { 1 }));
+            }
+            let plain = serde_json::to_vec(&body).unwrap();
+            assert_eq!(body.into_bytes(), plain, "{longest}");
+        }
+    }
+
+    #[test]
     fn what_is_removed_leaves_the_rest_as_it_is_written() {
         let text = r#"{"a":[{"b":{"c":1.50,"d":"\u00e9"}},3,{"b":{"c":2}}],"e":1e2}"#;
         let rows: &[(&[&str], &str)] = &[

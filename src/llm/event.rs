@@ -7,6 +7,7 @@ use super::json_stream::PartialJson;
 use super::message::{
     AssistantMessage, Block, Extra, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
 };
+use std::time::Duration;
 
 /// One step of an answer. `index` is the block's place in the message's content.
 ///
@@ -231,7 +232,7 @@ impl Fold {
             }
             AssistantEvent::ToolCallStart { index, id, name } => {
                 let call = ToolCall { id: id.clone(), name: name.clone(), ..ToolCall::default() };
-                self.put(*index, Block::ToolCall(call));
+                self.put(*index, Block::ToolCall(Box::new(call)));
                 self.arguments.push((*index, PartialJson::new()));
             }
             AssistantEvent::ToolCallDelta { index, delta } => {
@@ -244,16 +245,20 @@ impl Fold {
             }
             AssistantEvent::Info(info) => self.inform(info),
             AssistantEvent::Done { reason } => {
-                self.close_calls();
+                while let Some(&(index, _)) = self.arguments.first() {
+                    self.end_tool_call(index, None, None, None);
+                }
                 self.message.stop_reason = *reason;
             }
             AssistantEvent::Error(error) => {
-                self.close_calls();
+                self.keep_open_calls();
                 let aborted = error.kind == ErrorKind::Aborted;
                 self.message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
                 self.message.error_message = Some(error.message.clone());
                 if let Some(extra) = &error.extra {
-                    self.message.extra.extend(Extra::clone(extra));
+                    self.message
+                        .extra
+                        .extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
                 }
             }
         }
@@ -283,7 +288,7 @@ impl Fold {
         };
         let (_, parser) = self.arguments.swap_remove(at);
         if let Some(Block::ToolCall(call)) = self.message.content.get_mut(index) {
-            (call.arguments, call.invalid) = parser.finish();
+            (call.arguments, call.arguments_error) = parser.finish_whole();
             if let Some(id) = id {
                 call.id.clone_from(id);
             }
@@ -294,11 +299,18 @@ impl Fold {
         }
     }
 
-    /// Calls that never ended keep what was read of them.
-    fn close_calls(&mut self) {
-        while let Some(&(index, _)) = self.arguments.first() {
-            self.end_tool_call(index, None, None, None);
+    /// Calls of a failed answer keep what was read of them.
+    fn keep_open_calls(&mut self) {
+        for (index, parser) in self.arguments.drain(..) {
+            if let Some(Block::ToolCall(call)) = self.message.content.get_mut(index) {
+                call.arguments = parser.finish().0;
+            }
         }
+    }
+
+    /// The answer has ended, so long after it was begun.
+    pub fn took(&mut self, time: Duration) {
+        self.message.duration_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
 
     fn inform(&mut self, info: &Info) {
@@ -325,7 +337,7 @@ impl Fold {
                 _ => {}
             }
         }
-        for (key, value) in &info.extra {
+        for (key, value) in info.extra.iter() {
             message.extra.insert(key.clone(), value.clone());
         }
     }

@@ -3,12 +3,14 @@
 //! The JSON is that of the reference's message types, field for field; fields that are not known here
 //! are kept in `extra` and written back. Timestamps are Unix milliseconds.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, LazyLock};
 
-/// Fields of a newer version, kept for the way back.
-pub type Extra = Map<String, Value>;
+/// Fields of a newer version, kept for the way back. Small while there are none: every block has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extra(Option<Box<Map<String, Value>>>);
 
 /// A message that a provider understands. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +29,8 @@ pub enum Block {
     Text(TextContent),
     Thinking(ThinkingContent),
     Image(ImageContent),
-    ToolCall(ToolCall),
+    /// Boxed, since a list of blocks has room for the largest kind in each place.
+    ToolCall(Box<ToolCall>),
     /// A kind that is not known here: kept, never sent.
     #[serde(untagged)]
     Other(Value),
@@ -80,13 +83,14 @@ pub struct ToolCall {
     pub id: String,
     pub name: String,
     pub arguments: Map<String, Value>,
+    /// Why the text of the arguments is not a JSON object, and the text. Such a call must not run; `arguments` is
+    /// empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Why the streamed arguments are not a JSON object, with the position. Such a call must not run.
-    #[serde(skip)]
-    pub invalid: Option<String>,
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -178,9 +182,15 @@ pub struct AssistantMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_turn: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub diagnostics: Option<Value>,
+    pub diagnostics: Option<Box<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deferred: Option<Value>,
+    pub deferred: Option<Box<Value>>,
+    /// Milliseconds from `timestamp` to the end of the answer, by a monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The thinking level that the agent asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<Box<str>>,
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -199,6 +209,9 @@ pub struct ToolResultMessage {
     pub usage: Option<Usage>,
     #[serde(default)]
     pub is_error: bool,
+    /// Milliseconds that the tool ran, by a monotonic clock; none for a call that did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
     #[serde(default)]
     pub timestamp: u64,
     #[serde(flatten)]
@@ -259,6 +272,9 @@ pub struct UsageCost {
     pub cache_write: f64,
     #[serde(default, with = "number::amount")]
     pub total: f64,
+    /// `total` is what the provider has billed, not a sum of catalogue prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_from_provider: Option<bool>,
 }
 
 /// Reads a list and keeps no room behind its last item: long conversations are lists of one block, which would be
@@ -267,6 +283,60 @@ fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::Er
     let mut blocks = Vec::deserialize(deserializer)?;
     blocks.shrink_to_fit();
     Ok(blocks)
+}
+
+impl Extra {
+    pub const fn new() -> Self {
+        Self(None)
+    }
+}
+
+impl From<Map<String, Value>> for Extra {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self((!fields.is_empty()).then(|| Box::new(fields)))
+    }
+}
+
+impl FromIterator<(String, Value)> for Extra {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
+        Map::from_iter(fields).into()
+    }
+}
+
+impl IntoIterator for Extra {
+    type Item = (String, Value);
+    type IntoIter = serde_json::map::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.map_or_else(Map::new, |fields| *fields).into_iter()
+    }
+}
+
+impl Deref for Extra {
+    type Target = Map<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for Extra {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Serialize for Extra {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(&**self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Extra {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(Self::from)
+    }
 }
 
 impl Default for Content {
@@ -421,6 +491,12 @@ mod tests {
 
     #[test]
     fn json_is_written_back_as_it_was_read() {
+        round_trip(
+            r#"{"role":"assistant","content":[{"type":"toolCall","id":"1","name":"bash","arguments":{},"argumentsError":"e\n\nReceived arguments:\n{","thoughtSignature":"s"}],"api":"x","provider":"p","model":"m","usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3,"cost":{"input":0.5,"output":0,"cacheRead":0,"cacheWrite":0,"total":0.5,"totalFromProvider":false}},"stopReason":"toolUse","timestamp":6,"responseId":"r","rawStopReason":"tool_calls","durationMs":7,"thinkingLevel":"off"}"#,
+        );
+        round_trip(
+            r#"{"role":"toolResult","toolCallId":"1","toolName":"codemode","content":[{"type":"text","text":"x"}],"details":{},"isError":false,"durationMs":27,"timestamp":7,"nestedCalls":{"calls":[{"id":"1/1","name":"bash","status":"ok","arguments":{"command":"ls"},"durationMs":36}],"complete":true}}"#,
+        );
         round_trip(r#"{"role":"user","content":"hi","timestamp":5}"#);
         round_trip(
             r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}],"timestamp":5,"later":{"x":[1]}}"#,

@@ -258,6 +258,7 @@ impl Model {
             cache_read: dollars(usage.cache_read, read),
             cache_write: (write * short as f64 + input * 2.0 * long as f64) / 1_000_000.0,
             total: 0.0,
+            total_from_provider: Some(false),
         };
         sum.total = sum.input + sum.output + sum.cache_read + sum.cache_write;
         usage.cost = sum;

@@ -99,7 +99,7 @@ lines! { SESSION_EVENTS, session_event, map, |event: &Event<'_>, partial: Option
         followUp: "string[]" = texts(follow_up),
     }
     "error" Event::Failed { reason } => { error: "string" = reason }
-    "agent_settled" Event::AgentSettled => {}
+    "agent_settled" Event::AgentSettled { aborted } => { aborted: "boolean" = aborted }
     else Event::Agent(event) => agent_event(map, event, partial)
 }
 
@@ -129,13 +129,14 @@ lines! { AGENT_EVENTS, agent_event, map, |event: &AgentEvent<'_>, partial: Optio
         toolCallId: "string" = id,
         toolName: "string" = name,
         args: "object" = arguments,
-        partialResult: "Output" = Output(output),
+        partialResult: "Output" = Output { output, is_error: false },
     }
-    "tool_execution_end" AgentEvent::ToolEnd { id, name, output, is_error } => {
+    "tool_execution_end" AgentEvent::ToolEnd { id, name, output, is_error, duration_ms } => {
         toolCallId: "string" = id,
         toolName: "string" = name,
-        result: "Output" = Output(output),
+        result: "Output" = Output { output, is_error: *is_error },
         isError: "boolean" = is_error,
+        durationMs? "integer" = duration_ms,
     }
     else AgentEvent::MessageUpdate { event, fold } => {
         let message = fold.message();
@@ -308,15 +309,24 @@ impl Serialize for Step<'_> {
 }
 
 /// A tool's result, as the reference shapes it.
-struct Output<'a>(&'a ToolOutput);
+struct Output<'a> {
+    output: &'a ToolOutput,
+    is_error: bool,
+}
 
 impl Serialize for Output<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(output) = self;
+        let Self { output, is_error } = self;
         object(serializer, |map| {
             map.serialize_entry("content", &output.content)?;
             if let Some(details) = &output.details {
                 map.serialize_entry("details", details)?;
+            }
+            if let Some(structured) = &output.structured {
+                map.serialize_entry("structuredContent", structured)?;
+                if *is_error {
+                    map.serialize_entry("isError", &true)?;
+                }
             }
             if let Some(usage) = &output.usage {
                 map.serialize_entry("usage", usage)?;

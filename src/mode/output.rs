@@ -308,7 +308,7 @@ mod tests {
         let written = Arc::new(Mutex::new(Vec::new()));
         let sink = Gated { begun: Some(begun), gate, written: written.clone() };
         let output = Arc::new(Output::start(sink, false, CancelToken::new()).unwrap());
-        output.event(&Event::AgentSettled).unwrap();
+        output.event(&Event::AgentSettled { aborted: false }).unwrap();
         // The writer has it, and takes nothing more.
         first.recv().unwrap();
         let name = "x".repeat(JOIN_ABOVE);
@@ -329,7 +329,7 @@ mod tests {
         }
         for n in 0..100 {
             output.line(&n).unwrap();
-            output.event_of_command(&Event::AgentSettled).unwrap();
+            output.event_of_command(&Event::AgentSettled { aborted: false }).unwrap();
         }
         assert!(!run.is_finished());
         drop(open);
@@ -355,9 +355,9 @@ mod tests {
         }
         let cancel = CancelToken::new();
         let output = Output::start(Broken, false, cancel.clone()).unwrap();
-        output.event(&Event::AgentSettled).unwrap();
+        output.event(&Event::AgentSettled { aborted: false }).unwrap();
         assert_eq!(output.flush().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         assert!(cancel.receiver().recv().is_err());
-        assert!(output.event(&Event::AgentSettled).is_err());
+        assert!(output.event(&Event::AgentSettled { aborted: false }).is_err());
     }
 }

@@ -88,8 +88,10 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
         Ok(())
     })
     .map_err(|Fatal(message)| End::Failed(message))?;
-    if let Some(code) = failure(session) {
-        return Ok(code);
+    let failed = failure(session);
+    // What there is of a cut answer is shown.
+    if failed.is_some() && !session.last_answer().is_some_and(|answer| is_cut(session, &answer)) {
+        return Ok(FAILED);
     }
     let mut said = String::new();
     if let Some(Ok(value)) = session.outcome() {
@@ -104,7 +106,7 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
         said = plain_text(said.as_bytes());
     }
     stdout::write(&said).map_err(|error| broken_stdout(&error))?;
-    Ok(DONE)
+    Ok(failed.unwrap_or(DONE))
 }
 
 /// Reports each attempt that failed, so that waiting is not silent.
@@ -115,6 +117,11 @@ fn report_retries(event: &Event<'_>) {
             "{error_message} (trying again in {seconds} s, {attempt} of {max_attempts})"
         ));
     }
+}
+
+/// Nothing is wrong with the run but that its answer was cut.
+fn is_cut(session: &Session, answer: &AssistantMessage) -> bool {
+    answer.stop_reason == StopReason::Length && session.ended_by().is_none() && session.outcome().is_none()
 }
 
 fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
@@ -137,8 +144,8 @@ fn failure(session: &Session) -> Option<u8> {
         StopReason::Error => "error",
         StopReason::Aborted => "aborted",
         StopReason::Length => {
-            report::warning("The answer is not whole: it was cut at the output limit");
-            return None;
+            report::note("Response was truncated: the model reached its output token limit.");
+            return Some(FAILED);
         }
         _ => {
             if answer.content.iter().filter_map(Block::as_text).all(|text| text.trim().is_empty()) {

@@ -71,11 +71,11 @@ pub struct Question<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     Allow,
-    /// This call, and all later ones of the same tool while the program runs.
+    /// Allows the call, and all later calls of its tool while the program runs.
     AllowAlways,
-    /// With other arguments, which are checked like those of the model.
+    /// Runs the call with other arguments, which are checked like those of the model.
     Change(Map<String, Value>),
-    /// The model is told why.
+    /// Refuses the call. The model is told why.
     Deny(Option<String>),
 }
 
@@ -142,8 +142,8 @@ pub trait Approver: Send + Sync {
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision;
 }
 
-/// Who is asked, and what was allowed for good. One for the life of a session, whatever conversation it
-/// goes on with.
+/// Who is asked for approval, and which tools were allowed for the life of the session. There is one for a session,
+/// whatever conversation it goes on with.
 #[derive(Default)]
 pub(super) struct Approvals {
     approver: Mutex<Option<Arc<dyn Approver>>>,

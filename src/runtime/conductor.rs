@@ -15,7 +15,9 @@ use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
-use crate::llm::message::{AssistantMessage, Content, StopReason, SystemMessage, ToolReference, now_ms};
+use crate::llm::message::{
+    AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolReference, now_ms,
+};
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
@@ -81,7 +83,7 @@ impl Conductor<'_> {
         let entry = {
             let mut log = self.control.log();
             let target_id = log.last_entry().unwrap_or_default().to_owned();
-            log.append(ContextEdit { target_id, replacement: None, extra: Map::new() })?
+            log.append(ContextEdit { target_id, replacement: None, extra: Extra::new() })?
         };
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
         if self.control.wait_to_retry(self.cancel, retry::with_jitter(delay)) {
@@ -183,7 +185,7 @@ impl Host for Conductor<'_> {
                     ..CustomMessage::default()
                 }));
                 // A listener that fails here fails at the next event too, where it can end the run.
-                self.control.steer(note, &mut |event| drop((self.listener)(event)));
+                self.control.queue().steer(note, &mut |event| drop((self.listener)(event)));
             }
             Verdict::End(reason) => {
                 *self.ended_by = Some(reason);
@@ -253,7 +255,7 @@ fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -
         .tools
         .iter()
         .filter(|known| !specs.contains(known))
-        .map(|known| ToolReference { name: known.name.clone(), extra: Map::new() })
+        .map(|known| ToolReference { name: known.name.clone(), extra: Extra::new() })
         .collect();
     if patch.is_none() && added.is_empty() && removed.is_empty() {
         return None;

@@ -10,6 +10,7 @@ use super::limit::Limits;
 use super::outcome::Wanted;
 use super::output_dir::{Beside, Passing};
 use super::prompt::Source;
+use super::selection::{self, Selection};
 use super::service::Services;
 use super::undo::Journal;
 use crate::agent::queue::QueueMode;
@@ -27,6 +28,7 @@ use crate::resources::settings::Settings;
 use crate::resources::trust::Snapshot;
 use crate::resources::{Diagnostic, skill, template};
 use crate::session::Log;
+
 use crate::tools::backend::{Backend, Over};
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
@@ -37,9 +39,6 @@ use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-
-/// The tools of a new session.
-const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 
 /// Is told what is wrong with the files that are read.
 pub type Warn<'a> = &'a mut dyn FnMut(&dyn Display);
@@ -114,8 +113,8 @@ pub struct ModelOverrides {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOverrides {
-    /// Exactly these.
-    pub only: Option<Vec<String>>,
+    pub selection: Option<Selection>,
+    /// Names, and patterns with `*`.
     pub excluded: Vec<String>,
     pub none: bool,
     pub no_builtin: bool,
@@ -150,9 +149,25 @@ pub struct ResourceOverrides {
 }
 
 impl ToolOverrides {
+    /// True if a resumed conversation keeps the active tools that it has recorded.
+    pub fn leave_recorded(&self) -> bool {
+        !matches!(self.selection, Some(Selection::Only(_)))
+            && !self.none
+            && !self.no_builtin
+            && !self.read_only
+    }
+
+    /// What changes of the tools that are active otherwise: entries `+name` and `-name`.
+    pub fn changes(&self) -> &[String] {
+        match &self.selection {
+            Some(Selection::Change(entries)) => entries,
+            _ => &[],
+        }
+    }
+
     /// True if some tool is wanted.
     pub fn any(&self) -> bool {
-        self.only.is_some() || !(self.none || self.no_builtin)
+        self.selection.is_some() || !(self.none || self.no_builtin)
     }
 }
 
@@ -372,6 +387,20 @@ pub fn configure(
     (config, active)
 }
 
+/// The tools of `all` with these names, in the order of the names, each once.
+pub fn tools_named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for name in names {
+        let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
+        if let Some(tool) = all.iter().find(is_meant)
+            && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
+        {
+            tools.push(tool.clone());
+        }
+    }
+    tools
+}
+
 fn tool_options(inputs: &Inputs) -> tools::Options {
     let settings = &inputs.settings;
     let shell_path = settings.text("shellPath").map(|path| inputs.dirs.resolve(path, &inputs.cwd));
@@ -391,26 +420,47 @@ fn active_tools(
     workspace: &Arc<Workspace>,
     warn: Warn<'_>,
 ) -> Vec<Arc<dyn Tool>> {
-    let names = match &over.only {
-        Some(names) => names.clone(),
-        None if !over.any() => Vec::new(),
-        // Those that change something are left out below.
-        None if over.read_only => tools::names().map(str::to_owned).collect(),
-        None => settings.texts("defaultTools").unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
+    let known: Vec<&str> = tools::names().collect();
+    let is_excluded = |name: &str| over.excluded.iter().any(|pattern| selection::matches(pattern, name));
+    let is_unknown = |entry: &&String| {
+        let name = entry.strip_prefix(['+', '-']).unwrap_or(entry);
+        !entry.contains('*') && !known.contains(&name) && !selection::is_foreign(name)
     };
-    let known = tools::names().collect::<Vec<_>>().join(", ");
-    for name in over.excluded.iter().filter(|name| tools::builtin(name, workspace).is_none()) {
-        warn(&format_args!("There is no tool \"{name}\" to exclude. Known: {known}"));
+    for name in over.excluded.iter().filter(is_unknown) {
+        warn(&format_args!("There is no tool \"{name}\" to exclude. Known: {}", known.join(", ")));
     }
-    let mut active = Vec::new();
-    for name in names.iter().filter(|name| !over.excluded.contains(name)) {
-        match tools::builtin(name, workspace) {
-            Some(tool) if over.read_only && !tool.info().reads_only => {}
-            Some(tool) => active.push(tool),
-            None => warn(&format_args!("There is no tool \"{name}\". Known: {known}")),
+    let inherited = || match (over.none || over.no_builtin, over.read_only) {
+        (true, _) => Vec::new(),
+        // Those that change something are left out below.
+        (false, true) => known.iter().map(|name| (*name).to_owned()).collect(),
+        (false, false) => selection::of_settings(settings.texts("defaultTools")),
+    };
+    let mut names = match &over.selection {
+        Some(Selection::Only(entries)) => {
+            let missing = entries.iter().filter(is_unknown).cloned();
+            selection::expand(entries, &known).into_iter().chain(missing).collect()
         }
+        Some(Selection::Change(entries)) => {
+            let mut names = inherited();
+            selection::change(&mut names, entries);
+            names
+        }
+        None => inherited(),
+    };
+    for name in names.iter().filter(is_unknown) {
+        warn(&format_args!("There is no tool \"{name}\". Known: {}", known.join(", ")));
     }
-    active
+    let is_chosen_by_settings = !matches!(over.selection, Some(Selection::Only(_)));
+    if is_chosen_by_settings && !names.is_empty() && !names.iter().any(|name| known.contains(&&**name)) {
+        warn(&format_args!(
+            "No tool of {} is part of this version; the default tools are used",
+            names.join(", ")
+        ));
+        names = selection::of_settings(None);
+    }
+    let chosen = names.iter().filter(|name| !is_excluded(name));
+    let chosen = chosen.filter_map(|name| tools::builtin(name, workspace));
+    chosen.filter(|tool| !over.read_only || tool.info().reads_only).collect()
 }
 
 /// The active tools, and those that can be made active.
@@ -420,9 +470,14 @@ fn all_tools(
     workspace: &Arc<Workspace>,
 ) -> Vec<Arc<dyn Tool>> {
     let is_active = |name: &str| active.iter().any(|tool| tool.info().spec.name == name);
+    let is_limited = match over.selection {
+        Some(Selection::Only(_)) => true,
+        Some(Selection::Change(_)) | None => over.none || over.no_builtin,
+    };
     let others = tools::names()
-        .filter(|_| over.only.is_none() && over.any())
-        .filter(|name| !is_active(name) && !over.excluded.iter().any(|excluded| excluded == name))
+        .filter(|_| !is_limited)
+        .filter(|name| !is_active(name))
+        .filter(|name| !over.excluded.iter().any(|pattern| selection::matches(pattern, name)))
         .filter_map(|name| tools::builtin(name, workspace))
         .filter(|tool| !over.read_only || tool.info().reads_only);
     active.iter().cloned().chain(others).collect()

@@ -1,6 +1,6 @@
 //! Who describes the tool calls of a conversation: its tools, else the built-in ones of the same name.
 
-use super::control::Control;
+use super::control::Tools;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::Tool;
 use crate::tools;
@@ -23,10 +23,10 @@ impl Describer {
     }
 }
 
-impl Control {
+impl Tools<'_> {
     /// Describes calls of the tools that the conversation has now.
     pub fn describer(&self) -> Describer {
-        Describer(self.state().all_tools())
+        Describer(self.control.state().all_tools())
     }
 }
 

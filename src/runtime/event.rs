@@ -17,7 +17,7 @@ pub type Emit<'a> = &'a mut dyn FnMut(&Event<'_>);
 /// Why a conversation is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It was asked for.
+    /// The user asked for it.
     Manual,
     /// The context left less room than is to be kept free.
     Threshold,
@@ -39,7 +39,10 @@ impl Reason {
 pub enum Event<'a> {
     Agent(AgentEvent<'a>),
     /// Nothing more happens by itself. Once for each prompt.
-    AgentSettled,
+    AgentSettled {
+        /// The run was ended by an abort.
+        aborted: bool,
+    },
     /// The run cannot go on, for instance because the log cannot be written. After `agent_end`.
     Failed {
         reason: &'a str,

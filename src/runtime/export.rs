@@ -11,7 +11,7 @@ impl Control {
     /// session is read from its own file, so that a run is not kept waiting.
     pub fn export(&self, path: Option<&Path>) -> Result<PathBuf, ExportError> {
         let cwd = self.state().config.workspace.cwd.clone();
-        let describer = self.describer();
+        let describer = self.tools().describer();
         let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
         let (file, leaf) = {
             let log = self.log();

@@ -32,7 +32,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// With the settings' limits where these say nothing.
+    /// Fills limits that are not set from the settings.
     pub fn or(self, settings: &Settings) -> Self {
         let seconds = || Duration::try_from_secs_f64(settings.number("limits.seconds")?).ok();
         Self {
@@ -47,9 +47,9 @@ impl Limits {
     }
 }
 
-/// Turns that are looked back on.
+/// Turns that are compared with the last one.
 const WINDOW: usize = 10;
-/// How often the same turn may be among them.
+/// How often a turn may occur in the window.
 const SAME_MAX: usize = 5;
 
 /// Counts what a session takes.
@@ -177,7 +177,7 @@ impl Guard {
     }
 }
 
-/// Tells turns apart by their calls and what these gave; `None` for one without calls.
+/// A hash of the calls of a turn and of their results; `None` for a turn without calls.
 fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     let mut calls = 0;
@@ -269,8 +269,11 @@ mod tests {
             cost: UsageCost { total: 0.1, ..UsageCost::default() },
             ..Usage::default()
         };
-        let answer =
-            AssistantMessage { content: vec![Block::ToolCall(call)], usage, ..AssistantMessage::default() };
+        let answer = AssistantMessage {
+            content: vec![Block::ToolCall(Box::new(call))],
+            usage,
+            ..AssistantMessage::default()
+        };
         let result = ToolResultMessage { content: vec![Block::text(result)], ..ToolResultMessage::default() };
         let results = [AgentMessage::ToolResult(Arc::new(result))];
         guard.turn_ended(&answer, &results, true)

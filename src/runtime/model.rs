@@ -1,6 +1,6 @@
 //! Changes of the model and of how much it thinks, at any time. A run uses them from its next request on.
 
-use super::control::Control;
+use super::control::Models;
 use super::event::{Emit, Event};
 use crate::agent::run::Fatal;
 use crate::llm::model::{Model, ThinkingLevel};
@@ -17,27 +17,27 @@ pub struct Cycled {
     pub is_scoped: bool,
 }
 
-impl Control {
-    pub fn model(&self) -> Arc<Model> {
-        self.state().model.clone()
+impl Models<'_> {
+    pub fn current(&self) -> Arc<Model> {
+        self.control.state().model.clone()
     }
 
     /// Models that a request can be sent to. The faux provider is listed only while one of its models is in use.
-    pub fn available_models(&self) -> Vec<Arc<Model>> {
-        let registry = &self.config().services.registry;
+    pub fn available(&self) -> Vec<Arc<Model>> {
+        let registry = &self.control.config().services.registry;
         let providers = self.usable_providers();
         let models = providers.iter().flat_map(|name| registry.offered_of(name));
         models.collect()
     }
 
-    /// The providers of these models.
+    /// Providers whose models a request can be sent to.
     pub fn usable_providers(&self) -> Vec<String> {
         let (config, current) = {
-            let state = self.state();
+            let state = self.control.state();
             (state.config.clone(), state.model.provider.clone())
         };
         let services = &config.services;
-        let offered = |name: &str| match services.is_actor(name) {
+        let offered = |name: &str| match services.is_faux(name) {
             true => current == name,
             false => services.usable(name),
         };
@@ -47,21 +47,21 @@ impl Control {
 
     /// The models to change between, each with the level its pattern asked for; empty: all.
     pub fn scope(&self) -> Vec<Scoped> {
-        self.config().scope.clone()
+        self.control.config().scope.clone()
     }
 
     /// Other models to change between, for as long as the conversation goes on.
     pub fn set_scope(&self, scope: Vec<Scoped>) {
-        self.change_config(|config| config.scope = scope);
+        self.control.change_config(|config| config.scope = scope);
     }
 
     /// Asks the servers of this machine for their models, and offers those that there are. Waits for the
     /// answers, for as long as `limit`.
     pub fn find_local(&self, limit: Duration) -> local::Found {
-        let config = self.config();
+        let config = self.control.config();
         let services = &config.services;
         let found = local::discover(services.credentials.env(), limit, &services.local_servers.allowed());
-        self.change_config(|config| {
+        self.control.change_config(|config| {
             let registry = &mut config.services.registry;
             registry.remove(local::PROVIDER);
             registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
@@ -70,8 +70,8 @@ impl Control {
     }
 
     /// Goes on with another model. `None` when it is not there, or has no key.
-    pub fn set_model(&self, provider: &str, id: &str, emit: Emit<'_>) -> Result<Option<Arc<Model>>, Fatal> {
-        let config = self.state().config.clone();
+    pub fn set(&self, provider: &str, id: &str, emit: Emit<'_>) -> Result<Option<Arc<Model>>, Fatal> {
+        let config = self.control.state().config.clone();
         let services = &config.services;
         let Some(model) = services.registry.find(provider, id).filter(|_| services.usable(provider)) else {
             return Ok(None);
@@ -80,10 +80,10 @@ impl Control {
         Ok(Some(model))
     }
 
-    /// The next of the models to step through, or the one before. `None` when there is no other one.
-    pub fn cycle_model(&self, is_forward: bool, emit: Emit<'_>) -> Result<Option<Cycled>, Fatal> {
+    /// Steps to the next model, or back to the previous one. `None` when there is no other model.
+    pub fn cycle(&self, is_forward: bool, emit: Emit<'_>) -> Result<Option<Cycled>, Fatal> {
         let (config, current) = {
-            let state = self.state();
+            let state = self.control.state();
             (state.config.clone(), state.model.clone())
         };
         let is_scoped = !config.scope.is_empty();
@@ -91,7 +91,7 @@ impl Control {
             let usable = |scoped: &&Scoped| config.services.usable(&scoped.model.provider);
             config.scope.iter().filter(usable).cloned().collect()
         } else {
-            let all = self.available_models().into_iter();
+            let all = self.available().into_iter();
             all.map(|model| Scoped { model, thinking: None }).collect()
         };
         if models.len() <= 1 {
@@ -115,9 +115,9 @@ impl Control {
         emit: Emit<'_>,
     ) -> Result<ThinkingLevel, Fatal> {
         let level = {
-            let mut log = self.log();
+            let mut log = self.control.log();
             log.append_model_change(&model.provider, &model.id)?;
-            let mut state = self.state();
+            let mut state = self.control.state();
             let settings = &state.config.settings;
             let level = asked
                 .or_else(|| settings.model_thinking_level(&model.provider, &model.id))
@@ -131,28 +131,28 @@ impl Control {
 
     /// The model is used on a sign-in, not on a key that is paid for by the token.
     pub fn is_subscribed(&self, model: &Model) -> bool {
-        let config = self.config();
+        let config = self.control.config();
         let stored = config.services.credentials.stored().unwrap_or_default();
         stored.iter().any(|entry| entry.provider == model.provider && entry.kind == "oauth")
     }
 
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
-        self.state().model.thinking_levels()
+        self.control.state().model.thinking_levels()
     }
 
     /// Sets the level, as near as the model comes to it, and gives that.
     pub fn set_thinking(&self, wanted: ThinkingLevel, emit: Emit<'_>) -> Result<ThinkingLevel, Fatal> {
         let level = {
-            let mut log = self.log();
+            let mut log = self.control.log();
             let (level, before) = {
-                let state = self.state();
+                let state = self.control.state();
                 (state.model.clamp_thinking(wanted), state.thinking)
             };
             if level == before {
                 return Ok(level);
             }
             log.append_thinking_level(level.name())?;
-            self.state().thinking = level;
+            self.control.state().thinking = level;
             level
         };
         emit(&Event::ThinkingLevelChanged { level });
@@ -162,7 +162,7 @@ impl Control {
     /// The model's next level. `None` when it does not think.
     pub fn cycle_thinking(&self, emit: Emit<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
         let (model, current) = {
-            let state = self.state();
+            let state = self.control.state();
             (state.model.clone(), state.thinking)
         };
         if !model.reasoning {

@@ -52,7 +52,7 @@ impl Wanted {
     }
 }
 
-/// Whether the model itself ended this answer.
+/// True if the model itself ended the answer.
 pub fn is_whole(answer: &AssistantMessage) -> bool {
     !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted | StopReason::ToolUse)
 }

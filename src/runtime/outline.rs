@@ -2,7 +2,7 @@
 //!
 //! An outline holds the beginnings of texts, not the texts, so that it costs little for any session.
 
-use super::control::Control;
+use super::control::Tree;
 use super::describe::Describer;
 use crate::agent::call::{Body as CallBody, Subject};
 use crate::agent::message::AgentMessage;
@@ -71,24 +71,24 @@ pub enum Said {
     Unknown,
 }
 
-impl Control {
+impl Tree<'_> {
     /// All entries and how they hang together. Long sessions take a while. `home` is written as `~`.
     pub fn outline(&self, home: &Path) -> Outline {
         let (tree, leaf, count) = {
-            let log = self.log();
+            let log = self.control.log();
             let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
             let count = u32::try_from(log.index().slots.len()).unwrap_or(u32::MAX);
             (log.tree(), leaf, count)
         };
         let mut outline = Outline { items: Vec::with_capacity(tree.nodes.len()), roots: tree.roots, leaf };
-        let mut calls = Calls { describer: self.describer(), home, asked: HashMap::new() };
+        let mut calls = Calls { describer: self.control.tools().describer(), home, asked: HashMap::new() };
         let mut nodes = tree.nodes.into_iter();
         let mut next = 0;
         while next < count {
             let from = next;
             next = count.min(from.saturating_add(BATCH));
             let entries: Vec<Option<Entry>> = {
-                let log = self.log();
+                let log = self.control.log();
                 (from..next).map(|position| log.entry_at(position)).collect()
             };
             for (entry, node) in entries.into_iter().zip(&mut nodes) {
@@ -105,19 +105,19 @@ impl Control {
 
     /// How many entries the session has.
     pub fn entry_count(&self) -> usize {
-        self.log().index().slots.len()
+        self.control.log().index().slots.len()
     }
 
     /// The messages of the user that a fork can begin at, oldest first.
     pub fn fork_points(&self) -> Vec<ForkPoint> {
         let mut points = Vec::new();
-        self.each(0, Log::fork_point, |point| points.push(point));
+        self.control.each(0, Log::fork_point, |point| points.push(point));
         points
     }
 
     /// All that an entry says; none where it says nothing.
     pub fn entry_text(&self, id: &str) -> Option<String> {
-        let text = match self.log().entry(id)?.body {
+        let text = match self.control.log().entry(id)?.body {
             Body::Message(body) => match &body.message {
                 AgentMessage::BashExecution(run) => run.command.clone(),
                 AgentMessage::Assistant(answer) => {

@@ -1,7 +1,7 @@
 //! The conversation as people read it: all that lies on the way to the leaf, also what the model is not told
 //! any more. Where entries lie costs little; what they say is read when it is looked at.
 
-use super::control::Control;
+use super::control::Tree;
 use crate::agent::message::AgentMessage;
 use crate::session::index::Kind;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ impl Part {
     }
 }
 
-impl Control {
+impl Tree<'_> {
     /// What is shown from behind `after` on, and the leaf it ends at; none when `after` is not on the way
     /// there. Without `after`, all of it.
     pub fn places(&self, after: Option<&str>) -> Option<(Vec<Place>, Option<Arc<str>>)> {
-        let log = self.log();
+        let log = self.control.log();
         let index = log.index();
         let leaf = log.leaf().and_then(|leaf| index.find(leaf));
         let end = leaf.and_then(|leaf| Some(index.get(leaf)?.id.clone()));
@@ -64,6 +64,6 @@ impl Control {
 
     /// What an entry says; none for one that cannot be read.
     pub fn shown(&self, entry: &str) -> Option<AgentMessage> {
-        self.log().message(entry)
+        self.control.log().message(entry)
     }
 }

@@ -1,4 +1,4 @@
-//! Whether and when a failed answer is asked for again.
+//! When a failed answer is asked for again.
 
 use crate::llm::classify::classify;
 use crate::llm::event::StreamError;
@@ -19,7 +19,7 @@ pub fn delay(policy: &Retry, attempt: u64, failure: &StreamError) -> Option<Dura
     }
 }
 
-/// Up to a tenth more, so that many processes do not come back at the same moment.
+/// Lengthens `delay` by up to a tenth, so that many processes do not come back at one moment.
 pub fn with_jitter(delay: Duration) -> Duration {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     delay + delay / 10 * (nanos % 1000) / 1000

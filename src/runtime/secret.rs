@@ -43,9 +43,9 @@ impl Tool for Wrapped {
         let update = |output: ToolOutput| (call.update)(self.hidden(output));
         match self.tool.run(&Invocation { arguments: &arguments, update: &update, ..*call }) {
             Ok(output) => Ok(self.hidden(output)),
-            Err(ToolError { message, mut details }) => {
-                details.iter_mut().for_each(|details| self.vault.hide_value(details));
-                Err(ToolError { message: self.vault.hide(&message).into_owned(), details })
+            Err(ToolError { message, mut details, mut structured }) => {
+                details.iter_mut().chain(&mut structured).for_each(|value| self.vault.hide_value(value));
+                Err(ToolError { message: self.vault.hide(&message).into_owned(), details, structured })
             }
         }
     }
@@ -55,7 +55,8 @@ impl Wrapped {
     fn hidden(&self, mut output: ToolOutput) -> ToolOutput {
         if let Some(set) = self.vault.set() {
             set.hide_blocks(&mut output.content);
-            output.details.iter_mut().for_each(|details| set.hide_value(details));
+            let values = output.details.iter_mut().chain(&mut output.structured);
+            values.for_each(|value| set.hide_value(value));
         }
         output
     }
@@ -80,7 +81,7 @@ pub(super) fn hidden(vault: &Vault, mut message: AgentMessage) -> AgentMessage {
 }
 
 impl Config {
-    /// The prompt for these tools. While secrets are known it says what a placeholder is.
+    /// The prompt for `tools`. While secrets are known the prompt says what a placeholder is.
     pub(super) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
         let mut sections = (self.prompt)(tools);
         if let Some(set) = self.services.vault().set() {

@@ -91,7 +91,7 @@ impl Services {
     }
 
     /// True for the faux provider: it has no model, and is offered to nobody who does not ask for it.
-    pub fn is_actor(&self, provider: &str) -> bool {
+    pub fn is_faux(&self, provider: &str) -> bool {
         provider == faux::PROVIDER
     }
 

@@ -40,6 +40,8 @@ pub struct Session {
     /// The value that the last run ended with, or why with none.
     outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
+    /// The leaf has gone elsewhere since the last prompt.
+    pub(super) has_moved: bool,
 }
 
 impl Session {
@@ -56,6 +58,7 @@ impl Session {
             config,
             compaction: compaction::State::default(),
             succession,
+            has_moved: false,
         };
         session.update_child_env();
         session
@@ -136,6 +139,9 @@ impl Session {
         let time = TimeLimit::start(self.guard.limits.time, &cancel)
             .map_err(|error| Fatal(format!("Cannot watch the time: {error}")))?;
         accepted();
+        if std::mem::take(&mut self.has_moved) {
+            self.control.record_choice()?;
+        }
         let mut open = OpenRun::default();
         let outcome = self.run_until_settled(
             &mut ticket,
@@ -160,7 +166,7 @@ impl Session {
             Ok(()) => Ok(()),
             Err(Fatal(reason)) => {
                 // A listener that has failed itself need not be told.
-                let _ = open.fail(&self.control.model(), &reason, cancel.is_cancelled(), listener);
+                let _ = open.fail(&self.control.models().current(), &reason, cancel.is_cancelled(), listener);
                 ticket.finish(true).and(Err(Fatal(reason)))
             }
         };
@@ -175,14 +181,14 @@ impl Session {
         };
         // The log may have had to go on in another file.
         self.update_child_env();
-        let told = listener(&Event::AgentSettled);
+        let told = listener(&Event::AgentSettled { aborted: cancel.is_cancelled() });
         ticket.wake_idle();
         outcome.and(told)
     }
 
     /// Says why the model cannot be asked, where that is known without running a command.
     pub fn check_key(&self, cancel: &CancelToken) -> Result<(), Fatal> {
-        let checked = self.config.services.check(&self.control.model(), cancel);
+        let checked = self.config.services.check(&self.control.models().current(), cancel);
         checked.map_err(|error| Fatal(error.to_string()))
     }
 
@@ -276,7 +282,7 @@ impl Session {
         let thinking = self.control.state().thinking;
         Ok(Compactor {
             control: &self.control,
-            model: self.control.model(),
+            model: self.control.models().current(),
             thinking,
             services: &self.config.services,
             state: &mut self.compaction,

@@ -6,6 +6,7 @@
 
 use super::config::{Inputs, Overrides, Place, Resources, ToolOverrides, configure};
 use super::control::Parts;
+use super::selection::Selection;
 use super::session::Session;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
@@ -107,7 +108,10 @@ impl Setup {
             ..Resources::default()
         };
         let over = Overrides {
-            tools: ToolOverrides { only: Some(self.builtin), ..ToolOverrides::default() },
+            tools: ToolOverrides {
+                selection: Some(Selection::Only(self.builtin)),
+                ..ToolOverrides::default()
+            },
             ..Overrides::default()
         };
         let place = Place::new(&log, None, None);

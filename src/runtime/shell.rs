@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Commands of the user that may run at the same time.
+/// Commands of the user that may run at once.
 const SHELLS_MAX: usize = 64;
 
 #[derive(Clone, Debug, Serialize)]
@@ -48,7 +48,7 @@ impl Control {
         shells.iter().for_each(CancelToken::cancel);
     }
 
-    /// Puts a command and what came of it into the conversation; when a run is under way, after it.
+    /// Puts a command and its output into the conversation. During a run that waits until the run is over.
     fn record(&self, message: AgentMessage) -> Result<(), Fatal> {
         let mut log = self.log();
         {

@@ -1,6 +1,6 @@
 //! Keys and sign-ins of the user, for whoever shows and asks for them.
 
-use super::control::Control;
+use super::control::SignIns;
 use crate::auth::credential::{Credentials, Stored};
 use crate::auth::provider;
 use crate::base::cancel::CancelToken;
@@ -22,7 +22,7 @@ pub enum Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     pub provider: String,
-    /// For people.
+    /// Name for people.
     pub name: String,
     pub way: Way,
     /// What one signs in with; empty for a key.
@@ -59,10 +59,10 @@ impl From<StreamError> for Failure {
     }
 }
 
-impl Control {
+impl SignIns<'_> {
     /// All that one can sign in to or have a key for, by name.
     pub fn doors(&self) -> Vec<Door> {
-        let config = self.config();
+        let config = self.control.config();
         let services = &config.services;
         let mut ids: Vec<String> = provider::PROVIDERS.iter().map(|row| row.id.to_owned()).collect();
         for id in services.registry.providers() {
@@ -97,65 +97,65 @@ impl Control {
 
     /// What people call a provider.
     pub fn provider_name(&self, id: &str) -> String {
-        let config = self.config();
+        let config = self.control.config();
         let own = config.services.registry.provider_config(id);
         let own = own.and_then(|config| config.name.clone());
         own.or_else(|| Some(provider::find(id)?.name.to_owned())).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Signs in, and stores what comes of it. Waits for the user.
+    /// Signs in, and stores the credential. Waits for the user.
     pub fn sign_in(
         &self,
         provider: &str,
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), Failure> {
-        let config = self.config();
+        let config = self.control.config();
         let services = &config.services;
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
         credentials.sign_in(provider, &configured, interaction, cancel)?;
-        self.take_up_accounts();
+        self.use_allowed_models();
         Ok(())
     }
 
     /// Stores a key. Waits for the file.
     pub fn store_key(&self, provider: &str, key: &str, cancel: &CancelToken) -> Result<(), Failure> {
         let key = Credentials::check_key(key).map_err(Failure::Because)?;
-        let config = self.config();
+        let config = self.control.config();
         let credentials = &config.services.credentials;
         credentials.store_key(provider, &key, cancel)?;
-        self.take_up_accounts();
+        self.use_allowed_models();
         Ok(())
     }
 
     /// Takes away what is stored for a provider. False where there was nothing.
     pub fn sign_out(&self, provider: &str, cancel: &CancelToken) -> Result<bool, Failure> {
-        let config = self.config();
+        let config = self.control.config();
         let removed = config.services.credentials.remove(provider, cancel)?;
-        self.take_up_accounts();
+        self.use_allowed_models();
         Ok(removed)
     }
 
     /// What is stored: provider and way.
     pub fn stored(&self) -> Result<Vec<(String, Way)>, String> {
-        let stored = self.config().services.credentials.stored()?;
+        let stored = self.control.config().services.credentials.stored()?;
         let entry = |stored: Stored| (stored.provider.clone(), way_of(&stored));
         Ok(stored.into_iter().map(entry).collect())
     }
 
     /// The model of a provider to begin with, if it has one that is offered.
     pub fn default_model(&self, provider: &str) -> Option<Arc<Model>> {
-        let registry = &self.config().services.registry;
+        let registry = &self.control.config().services.registry;
         let default = resolve::default_model(registry, provider);
         default
             .filter(|model| registry.is_offered(provider, &model.id))
             .or_else(|| registry.offered_of(provider).into_iter().next())
     }
 
-    /// Accounts say which models they may use.
-    fn take_up_accounts(&self) {
-        self.change_config(|config| {
+    /// Offers only the models that the accounts may use.
+    fn use_allowed_models(&self) {
+        self.control.change_config(|config| {
             let allowed = config.services.credentials.allowed_models();
             config.services.registry.set_allowed(allowed);
         });

@@ -1,6 +1,6 @@
 //! What the log of a session tells about all that happened in it, left branches included.
 
-use super::control::Control;
+use super::control::{Control, Tree};
 use super::limit::{Limits, Spent};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, StopReason, Usage, number};
@@ -58,7 +58,7 @@ pub struct Context {
 /// How much of the model's window the conversation takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextUsage {
-    /// Not known from a compaction to the next answer.
+    /// `None` from a compaction to the next answer.
     pub tokens: Option<u64>,
     pub window: u64,
 }
@@ -153,7 +153,7 @@ impl Control {
             let log = self.log();
             (log.messages(), log.marks())
         };
-        let window = Some(self.model().context_window).filter(|window| *window > 0)?;
+        let window = Some(self.models().current().context_window).filter(|window| *window > 0)?;
         let after = messages.get(marks.after_compaction..);
         let is_known = marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
         let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
@@ -183,22 +183,6 @@ impl Control {
             percent: usage.percent(),
         });
         stats
-    }
-
-    /// The entries in the order in which they were written, from the one after `since` on, and the leaf.
-    /// `None` when there is no entry `since`.
-    pub fn entries(&self, since: Option<&str>) -> Option<(Vec<Entry>, Option<String>)> {
-        let (first, leaf) = {
-            let log = self.log();
-            let first = match since {
-                None => 0,
-                Some(id) => log.index().find(id)?.saturating_add(1),
-            };
-            (first, log.leaf().map(str::to_owned))
-        };
-        let mut entries = Vec::new();
-        self.each_entry(first, |entry| entries.push(entry));
-        Some((entries, leaf))
     }
 
     fn each_entry(&self, first: u32, visit: impl FnMut(Entry)) {
@@ -241,6 +225,24 @@ impl Control {
         })?;
         let text: String = answer.content.iter().filter_map(Block::as_text).collect();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+}
+
+impl Tree<'_> {
+    /// The entries in the order in which they were written, from the one after `since` on, and the leaf.
+    /// `None` when there is no entry `since`.
+    pub fn entries(&self, since: Option<&str>) -> Option<(Vec<Entry>, Option<String>)> {
+        let (first, leaf) = {
+            let log = self.control.log();
+            let first = match since {
+                None => 0,
+                Some(id) => log.index().find(id)?.saturating_add(1),
+            };
+            (first, log.leaf().map(str::to_owned))
+        };
+        let mut entries = Vec::new();
+        self.control.each_entry(first, |entry| entries.push(entry));
+        Some((entries, leaf))
     }
 }
 

@@ -1,5 +1,5 @@
-//! One conversation after another in the same process: a new one, a stored one, a fork of this one; and
-//! the same one on what its files say now.
+//! One conversation after another in a process: a new one, a stored one, a fork of the current one. And the current one
+//! with its configuration read again.
 //!
 //! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
 //! is made anew for its folder, as at a start.
@@ -26,9 +26,9 @@ type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
 /// Where a conversation works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
-    /// In its own.
+    /// In the folder of the session.
     Own,
-    /// Where the program is, since its own is gone.
+    /// In the folder of the program, since that of the session is gone.
     Here,
 }
 
@@ -36,18 +36,18 @@ pub enum Folder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Open,
-    /// In a copy.
+    /// Goes on in a copy.
     Fork,
-    /// What follows is not stored.
+    /// Opens without storing what follows.
     Read,
 }
 
-/// Why a stored session is not the one under way now.
+/// Why a stored session was not opened.
 #[derive(Debug, PartialEq)]
 pub enum NotOpened {
     /// Another process writes to it.
     Held(String),
-    /// This folder, its own, is no more.
+    /// The session's own folder, given here, does not exist any more.
     FolderGone(PathBuf),
     Failed(String),
 }
@@ -87,7 +87,7 @@ impl Succession {
 }
 
 impl Session {
-    /// Starts an empty conversation in the same folder. `parent` is the session it is said to come from.
+    /// Starts an empty conversation in the current folder. `parent` is the session that it is said to come from.
     pub fn start_new(&mut self, parent: Option<String>) -> Result<(), Fatal> {
         let cwd = self.cwd();
         let succession = self.next()?;
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Goes on with the session at `path`, as it is said.
+    /// Goes on with the session at `path`: opened, copied or only read, as `way` says.
     pub fn visit(&mut self, path: &Path, way: Way, folder: Folder) -> Result<(), NotOpened> {
         let cwd = self.cwd();
         let path = cwd.join(path);
@@ -205,12 +205,11 @@ impl Session {
 }
 
 /// A session that is to have a file must have it before it is copied.
-fn check_saved(log: &Log) -> Result<(), Fatal> {
-    if log.path().is_some() && !log.is_saved() {
-        let message = "This session has not been saved yet. Wait for the first assistant response before cloning or forking it.";
-        return Err(Fatal(message.into()));
+fn check_saved(log: &Log) -> Result<(), SessionError> {
+    match log.path() {
+        Some(path) if !log.is_saved() => Err(SessionError::NotSaved { path: path.to_owned() }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

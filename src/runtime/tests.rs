@@ -148,7 +148,7 @@ fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
     say(&mut session, "red");
     let first = leaf(&session);
     say(&mut session, "blue");
-    let (tree, last) = session.control().tree_json();
+    let (tree, last) = session.control().tree().json();
     let tree: Value = serde_json::from_str(&tree).unwrap();
     let user = &tree[0]["children"][0]["children"][0]["entry"];
     assert_eq!(user["message"]["content"][0]["text"], "blue");
@@ -168,7 +168,10 @@ fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
     assert_eq!(shape(&session), "uaua");
     let error = go(&mut session, "nowhere").unwrap_err();
     assert_eq!(error.to_string(), "Entry nowhere not found");
-    assert_eq!(session.control().set_label("nowhere", Some("x")).unwrap_err(), "Entry nowhere not found");
+    assert_eq!(
+        session.control().tree().set_label("nowhere", Some("x")).unwrap_err(),
+        "Entry nowhere not found"
+    );
 }
 
 #[test]
@@ -213,7 +216,10 @@ fn a_setting_that_is_changed_counts_from_the_next_run_on() {
     let mut session = session(&dir);
     let control = session.control().clone();
     control.change_config(|config| config.settings = settings);
-    control.change_settings(&[("retry.maxRetries", Some(9.into())), ("modelThinkingLevels", None)]).unwrap();
+    control
+        .preferences()
+        .change_settings(&[("retry.maxRetries", Some(9.into())), ("modelThinkingLevels", None)])
+        .unwrap();
     let config = control.config();
     assert_eq!(config.services.retry.max_retries, 9);
     assert_eq!(config.settings.retry().max_retries, 9);
@@ -231,12 +237,12 @@ fn the_models_to_change_between_can_be_replaced() {
         model: registry.find("faux", id).unwrap(),
         thinking: None,
     };
-    control.set_scope(vec![scoped("echo"), scoped("demo")]);
-    let cycled = control.cycle_model(true, &mut |_| {}).unwrap().unwrap();
+    control.models().set_scope(vec![scoped("echo"), scoped("demo")]);
+    let cycled = control.models().cycle(true, &mut |_| {}).unwrap().unwrap();
     assert!(cycled.is_scoped);
     assert_eq!(cycled.model.id, "demo");
-    control.set_scope(vec![scoped("demo")]);
-    assert!(control.cycle_model(true, &mut |_| {}).unwrap().is_none());
+    control.models().set_scope(vec![scoped("demo")]);
+    assert!(control.models().cycle(true, &mut |_| {}).unwrap().is_none());
 }
 
 #[test]
@@ -246,21 +252,21 @@ fn keys_that_are_stored_and_removed_open_and_close_a_provider() {
     let session = session(&dir);
     let (control, cancel) = (session.control(), CancelToken::new());
     let state = |control: &super::control::Control| {
-        let mut doors = control.doors().into_iter();
+        let mut doors = control.sign_ins().doors().into_iter();
         let door = doors.find(|door| door.provider == "minimax-cn").unwrap();
         (door.way, door.state)
     };
     assert_eq!(state(control), (Way::Key, State::Nothing));
     for wrong in ["", " ", "a\nb", &"x".repeat(1 << 20)] {
-        let stored = control.store_key("minimax-cn", wrong, &cancel);
+        let stored = control.sign_ins().store_key("minimax-cn", wrong, &cancel);
         assert!(matches!(stored, Err(Failure::Because(_))), "{wrong:.10}");
     }
-    control.store_key("minimax-cn", " k1\n", &cancel).unwrap();
+    control.sign_ins().store_key("minimax-cn", " k1\n", &cancel).unwrap();
     assert_eq!(state(control), (Way::Key, State::Stored(Way::Key)));
-    assert_eq!(control.stored(), Ok(vec![("minimax-cn".to_owned(), Way::Key)]));
-    assert_eq!(control.default_model("minimax-cn").unwrap().id, "MiniMax-M3");
-    assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(true));
-    assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(false));
+    assert_eq!(control.sign_ins().stored(), Ok(vec![("minimax-cn".to_owned(), Way::Key)]));
+    assert_eq!(control.sign_ins().default_model("minimax-cn").unwrap().id, "MiniMax-M3");
+    assert_eq!(control.sign_ins().sign_out("minimax-cn", &cancel), Ok(true));
+    assert_eq!(control.sign_ins().sign_out("minimax-cn", &cancel), Ok(false));
     assert_eq!(state(control), (Way::Key, State::Nothing));
 }
 
@@ -308,13 +314,13 @@ fn a_steering_message_that_follows_a_prompt_waits_for_the_second_request() {
         let control = session.control().clone();
         let message = |text: &str| user_message(text.into(), Vec::new());
         if before {
-            control.steer(message("early"), &mut |_| {});
+            control.queue().steer(message("early"), &mut |_| {});
         }
         let Ok(Begin::Run(ticket)) = control.begin(None, || message("go"), &mut |_| {}) else {
             panic!("the session is idle");
         };
         // The prompt is accepted, and its run has not begun.
-        control.steer(message("late"), &mut |_| {});
+        control.queue().steer(message("late"), &mut |_| {});
         session.ask(ticket, message("go"), &mut || {}, &mut |_| Ok(())).unwrap();
         let spoken = spoken(&session);
         let early: &[&str] = if before { &["user: early"] } else { &[] };
@@ -336,6 +342,6 @@ fn events_can_be_printed() {
     };
     session.prompt("say it".into(), Vec::new(), listener).unwrap();
     assert_eq!(printed.first().unwrap(), "Agent(AgentStart)");
-    assert_eq!(printed.last().unwrap(), "AgentSettled");
+    assert_eq!(printed.last().unwrap(), "AgentSettled { aborted: false }");
     assert!(printed.iter().any(|line| line.contains("TextDelta") && line.contains("Fold { blocks: 1, .. }")));
 }

@@ -5,7 +5,7 @@
 //! leaf is then its parent, and the text is handed back.
 
 use super::compaction::{self, NotCompacted};
-use super::control::Control;
+use super::control::Tree;
 use super::event::Listener;
 use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
@@ -19,7 +19,7 @@ use crate::session::compaction::prompt;
 use crate::session::entry::{Body, BranchSummary, Entry};
 use serde_json::Value;
 
-/// How to go.
+/// How to move in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Move<'a> {
     /// Sums up the branch that is left.
@@ -28,7 +28,7 @@ pub struct Move<'a> {
     pub instructions: Option<&'a str>,
     /// The instructions are all that is asked.
     pub replace_instructions: bool,
-    /// For the summary, or for the target when there is none.
+    /// Label of the summary, or of the target when there is no summary.
     pub label: Option<&'a str>,
 }
 
@@ -81,7 +81,7 @@ impl Session {
                 reserve if reserve > window / 3 * 2 => window / 4,
                 reserve => reserve,
             };
-            let describer = control.describer();
+            let describer = control.tools().describer();
             let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
             let branch = branch::collect(&control.log(), &abandoned, window - reserve, describe);
             let model = compactor.summarizer_model();
@@ -103,7 +103,7 @@ impl Session {
                 }
             }
         }
-        let (to, editor_text) = match said(&entry.body) {
+        let (to, editor_text) = match prompt_text(&entry.body) {
             Some(text) => (entry.parent_id, Some(text)),
             None => (Some(entry.id), None),
         };
@@ -118,15 +118,17 @@ impl Session {
             log.set_label(labelled, Some(label)).map_err(|error| failed(&error))?;
         }
         drop(log);
+        control.restore_tools();
         *compactor.state = compaction::State::default();
+        self.has_moved = true;
         Ok(Moved { editor_text, summary_entry, ..Moved::default() })
     }
 }
 
-impl Control {
+impl Tree<'_> {
     /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
     pub fn set_label(&self, target: &str, label: Option<&str>) -> Result<Entry, String> {
-        let mut log = self.log();
+        let mut log = self.control.log();
         if log.index().find(target).is_none() {
             return Err(format!("Entry {target} not found"));
         }
@@ -139,13 +141,13 @@ impl Control {
     /// taken out of the model's sight.
     pub fn each_message(&self, mut visit: impl FnMut(&AgentMessage)) {
         let path = {
-            let log = self.log();
+            let log = self.control.log();
             let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
             log.index().path(leaf)
         };
         for position in path {
             // The log is let go of before each visit: a run may write meanwhile.
-            let entry = self.log().entry_at(position);
+            let entry = self.control.log().entry_at(position);
             if let Some(Body::Message(body)) = entry.map(|entry| entry.body) {
                 visit(&body.message);
             }
@@ -153,14 +155,14 @@ impl Control {
     }
 
     /// All branches as JSON, and the entry that the next one is hung on.
-    pub fn tree_json(&self) -> (String, Option<String>) {
-        let log = self.log();
+    pub fn json(&self) -> (String, Option<String>) {
+        let log = self.control.log();
         (log.tree_json(), log.leaf().map(str::to_owned))
     }
 }
 
 /// The text of an entry that is gone to in order to be said anew.
-fn said(body: &Body) -> Option<String> {
+fn prompt_text(body: &Body) -> Option<String> {
     let joined = |content: &Content| match content {
         Content::Text(text) => text.clone(),
         Content::Blocks(blocks) => blocks.iter().filter_map(Block::as_text).collect(),

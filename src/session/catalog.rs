@@ -17,12 +17,12 @@ const PART: usize = 256;
 
 /// Rows for `files`, those that were active last first.
 pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
-    list_telling(index, files, &mut |_| true)
+    list_in_parts(index, files, &mut |_| true)
 }
 
 /// Rows for `files`, told in parts as soon as they are known. `tell` ends the listing by returning false; the
 /// rows so far are returned.
-pub fn list_telling(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
+pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
     let infos = |rows: &[Row]| rows.iter().map(|row| row.info.clone()).collect();
     let mut known = load(index);
     let stamps: Vec<Option<Stamp>> = in_parallel(files, |path| Stamp::of(path).ok());
@@ -177,14 +177,14 @@ mod tests {
         let file = |n: usize| scratch.write(&format!("{n}.jsonl"), session(&format!("s{n}"), 1));
         let files: Vec<PathBuf> = (0..PART + 10).map(file).collect();
         let mut told = Vec::new();
-        let whole = list_telling(&index, &files, &mut |infos| {
+        let whole = list_in_parts(&index, &files, &mut |infos| {
             told.push(infos.len());
             true
         });
         assert_eq!((whole.len(), told), (PART + 10, vec![0, PART, 10]));
         std::fs::write(&files[3], session("s3", 5)).unwrap();
         let mut told = Vec::new();
-        let few = list_telling(&index, &files, &mut |infos| {
+        let few = list_in_parts(&index, &files, &mut |infos| {
             told.push(infos.len());
             false
         });

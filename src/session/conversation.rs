@@ -4,7 +4,7 @@
 //! give. A message is on disk before it is in the list. The list and its messages are shared: a reader holds the
 //! conversation as it was when the reader asked, and nothing is copied for it.
 
-use super::context::{Marks, Projection, SessionContext, replace_content, summary_or_custom};
+use super::context::{Marks, Projection, SessionContext, StoredModel, replace_content, summary_or_custom};
 use super::entry::{Body, BranchSummary, ContextEdit, Entry, ModelChange, SessionInfo, ThinkingLevelChange};
 use super::file::Unsynced;
 use super::log::Log;
@@ -151,6 +151,11 @@ impl Conversation {
     /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
     pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<Entry, SessionError> {
         self.log.set_label(target, label)
+    }
+
+    /// The model and the thinking level that were chosen last at the leaf.
+    pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
+        self.log.last_choice()
     }
 
     /// The messages with all that lies between them.

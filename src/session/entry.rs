@@ -8,7 +8,7 @@ use crate::llm::message::{Content, Extra, Usage, number};
 use crate::session::error::SessionError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The version this program writes.
 pub const VERSION: u64 = 3;
@@ -222,7 +222,7 @@ pub struct Unknown {
     #[serde(skip)]
     pub kind: String,
     #[serde(flatten)]
-    pub fields: Extra,
+    pub fields: Map<String, Value>,
 }
 
 impl Header {
@@ -278,8 +278,8 @@ impl Body {
         }
     }
 
-    fn new(kind: String, fields: Extra) -> Self {
-        fn typed<T: DeserializeOwned>(wrap: fn(T) -> Body, kind: String, fields: Extra) -> Body {
+    fn new(kind: String, fields: Map<String, Value>) -> Self {
+        fn typed<T: DeserializeOwned>(wrap: fn(T) -> Body, kind: String, fields: Map<String, Value>) -> Body {
             match T::deserialize(&Value::Object(fields.clone())) {
                 Ok(body) => wrap(body),
                 Err(_) => Body::Unknown(Unknown { kind, fields }),
@@ -338,7 +338,7 @@ impl<'de> Deserialize<'de> for Entry {
             #[serde(default)]
             timestamp: String,
             #[serde(flatten)]
-            fields: Extra,
+            fields: Map<String, Value>,
         }
         let line = Line::deserialize(deserializer)?;
         Ok(Self {

@@ -39,7 +39,7 @@ pub(super) struct SessionFile {
 /// What was written and may not be on the disk yet.
 pub struct Unsynced {
     file: File,
-    /// That holds the file's name, if the name is new.
+    /// Folder of the file, if the file's name in it is new.
     folder: Option<PathBuf>,
 }
 
@@ -145,7 +145,7 @@ impl SessionFile {
     }
 
     /// Appends `lines`, which end in a newline, and gives the place of their first byte. On an error
-    /// nothing of them is left, and the same lines can be tried again.
+    /// none of the lines is left, and they can be appended again.
     pub fn append(&mut self, lines: &[u8]) -> Result<u64, SessionError> {
         let fence = usize::from(self.torn);
         let mut bytes = Vec::new();
@@ -341,7 +341,7 @@ fn wait_for_lock(file: &File, path: &Path) -> Result<bool, SessionError> {
     }
 }
 
-/// Whether `path` leads to this file.
+/// True if `path` leads to `file`.
 fn is_at(file: &File, path: &Path) -> bool {
     let place = |file: Metadata| (file.dev(), file.ino());
     file.metadata().is_ok_and(|file| path.metadata().is_ok_and(|there| place(there) == place(file)))
@@ -366,7 +366,7 @@ impl Drop for Hold {
     }
 }
 
-/// Whether a process has `path` open to write to it.
+/// True if a process has `path` open to write to it.
 pub(super) fn is_held(path: &Path) -> bool {
     held_by(path).is_some()
 }

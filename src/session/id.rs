@@ -18,7 +18,7 @@ pub fn session_id() -> String {
     )
 }
 
-/// Whether this has the form of an id that [`session_id`] makes.
+/// True if the text has the form of an id that [`session_id`] makes.
 pub fn is_session_id(text: &str) -> bool {
     let is_hex = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit());
     let lengths = text.split('-').map(str::len);
@@ -33,7 +33,7 @@ pub fn entry_id(taken: impl Fn(&str) -> bool) -> String {
         .unwrap_or_else(session_id)
 }
 
-/// Whether a user may give a session this id: it becomes part of a file name.
+/// True if a user may give a session the id: the id becomes part of a file name.
 pub fn is_valid(id: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     let outer = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! Conversations on disk: entries, the log file, the tree in it, and what of it the model sees.
+//! Conversations on disk: entries, the log file, the tree of entries, and what the model is told of them.
 //!
 //! A session is one append-only file of JSON lines. The file is the truth: memory holds where each entry
 //! lies and how they hang together, and a message is read when a request needs it.

@@ -35,7 +35,7 @@ pub enum Notice {
         to: PathBuf,
         why: String,
     },
-    /// The draft could not get its final name; nothing of it is lost.
+    /// The draft could not get its final name; nothing in it is lost.
     StillADraft {
         path: PathBuf,
         why: String,

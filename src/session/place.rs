@@ -1,6 +1,6 @@
 //! Where the lines of a log are: in memory, in a draft, in a file.
 //!
-//! A place settles before each append: it makes sure that the next line goes to a file that is ours
+//! A place is made writable before each append: that makes sure that the next line goes to a file that is ours
 //! and of this version. When somebody else has been at the file it moves to a copy, a new session that
 //! names the old one as its parent.
 
@@ -30,9 +30,9 @@ pub(super) enum Place {
 
 pub(super) enum Later {
     Never,
-    /// With the first message, as a draft of this file.
+    /// Goes to disk with the first message, as a draft of the file.
     Draft(PathBuf),
-    /// With the next entry, in place of this older file.
+    /// Goes to disk with the next entry, in the place of the older file.
     Replace {
         old: SessionFile,
         version: u64,
@@ -63,7 +63,7 @@ impl Place {
         Ok((Self::Memory { bytes, later }, scan))
     }
 
-    /// Takes all lines into memory, for good.
+    /// Takes all lines into memory and lets the file go.
     pub fn detach(&mut self) -> Result<(), SessionError> {
         let bytes = match self {
             Self::Disk { file, .. } => {
@@ -106,7 +106,7 @@ impl Place {
         }
     }
 
-    /// Puts a line at the end of a settled place, and gives where it begins. A log that waits for its
+    /// Puts a line at the end of a writable place, and gives where it begins. A log that waits for its
     /// first message goes to disk with it.
     pub fn append(&mut self, line: &[u8], is_message: bool) -> Result<u64, SessionError> {
         let (bytes, later) = match self {
@@ -130,7 +130,10 @@ impl Place {
 
     /// Makes ready for an append. When that changed the place, says how, and what now lies where if
     /// that changed too.
-    pub fn settle(&mut self, header: &mut Header) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
+    pub fn make_writable(
+        &mut self,
+        header: &mut Header,
+    ) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
         match self {
             Self::Disk { file, .. } if !file.is_writable() => {
                 let path = file.path().to_owned();

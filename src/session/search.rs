@@ -61,7 +61,7 @@ impl Query {
         Self::parse(&words.map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// Whether all of it occurs in this text.
+    /// True if every part of the query occurs in the text.
     pub fn fits(&self, text: &str) -> bool {
         self.0.iter().all(|word| word.is_match(text))
     }

@@ -72,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Whether pi itself puts session files into the folder of `path`. A folder inside the current one may have come
+    /// True if pi itself puts session files into the folder of `path`. A folder inside the current one may have come
     /// with what is in that.
     pub fn holds(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else {
@@ -166,17 +166,17 @@ impl Store {
 
     /// What can be told of the sessions of `cwd`, the one that was active last first.
     pub fn infos(&self, cwd: &Path) -> Vec<Info> {
-        self.infos_telling(Some(cwd), &mut |_| true)
+        self.infos_in_parts(Some(cwd), &mut |_| true)
     }
 
     /// What can be told of the sessions of all projects.
     pub fn infos_all(&self) -> Vec<Info> {
-        self.infos_telling(None, &mut |_| true)
+        self.infos_in_parts(None, &mut |_| true)
     }
 
     /// What can be told of the sessions of one project, or of all. Rows are told on the way too, see
-    /// [`catalog::list_telling`].
-    pub fn infos_telling(&self, cwd: Option<&Path>, tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
+    /// [`catalog::list_in_parts`].
+    pub fn infos_in_parts(&self, cwd: Option<&Path>, tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
         let folders = match cwd {
             Some(cwd) => vec![self.folder(cwd)],
             None => self.folders(),
@@ -187,7 +187,7 @@ impl Store {
             infos.retain(is_of_it);
             tell(infos)
         };
-        let mut infos = catalog::list_telling(&self.index, &files, &mut tell);
+        let mut infos = catalog::list_in_parts(&self.index, &files, &mut tell);
         infos.retain(is_of_it);
         infos
     }
@@ -308,7 +308,7 @@ pub(super) fn read_header(path: &Path) -> Option<Header> {
     }
 }
 
-/// Equal as written, or the same place on disk.
+/// True if both paths are equal as written, or one place on disk.
 fn same_folder(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -40,8 +40,8 @@ pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, S
     remove(path).map(|()| false)
 }
 
-/// True the first time that it is asked about a draft, for who tells the user of it; also where that
-/// cannot be remembered.
+/// True the first time that it is called for a draft, and where that cannot be remembered: the user is told of a draft
+/// once.
 pub fn tell_once(draft: &Path) -> bool {
     let told = beside::told(&draft.with_extension(""));
     match create_private(&told) {

@@ -6,11 +6,11 @@
 //! be made or written is a remark in the result, never a failure of the command.
 
 use super::artifact::{self, Artifact};
-use super::plain::{Decoder, Sink};
+use super::plain::{self, Decoder, Sink};
 use super::truncate::{self, Limits, Totals, Truncation, size};
 use crate::tools::workspace::OutputDir;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,6 +91,42 @@ pub struct Full {
 }
 
 impl Finished {
+    /// The whole output as plain text, without its middle if that is more than `bytes_max`; true if so.
+    pub fn structured(&self, bytes_max: u64) -> (String, bool) {
+        let shown = || (self.truncation.content.clone(), self.truncation.truncated);
+        let Some(Full { path: Some(path), kept_bytes, total_bytes, .. }) = &self.full else {
+            return shown();
+        };
+        if kept_bytes < total_bytes {
+            return shown();
+        }
+        match self.read_back(path, bytes_max) {
+            Ok(read) => read,
+            Err(_) => shown(),
+        }
+    }
+
+    fn read_back(&self, path: &Path, bytes_max: u64) -> io::Result<(String, bool)> {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let mut bytes = Vec::new();
+        if size <= bytes_max {
+            file.take(bytes_max).read_to_end(&mut bytes)?;
+            return Ok((plain::text(&bytes), false));
+        }
+        let half = bytes_max / 2;
+        Read::by_ref(&mut file).take(half).read_to_end(&mut bytes)?;
+        // A character that is cut is not there.
+        let head = plain::text(bytes.utf8_chunks().next().map_or(&[], |chunk| chunk.valid().as_bytes()));
+        file.seek(SeekFrom::End(-i64::try_from(half).unwrap_or(0)))?;
+        bytes.clear();
+        file.take(half).read_to_end(&mut bytes)?;
+        let start = bytes.iter().position(|byte| byte & 0xc0 != 0x80).unwrap_or(0);
+        let tail = plain::text(&bytes[start..]);
+        let omitted = size - 2 * half;
+        Ok((format!("{head}\n\n[... {omitted} bytes omitted ...]\n\n{tail}"), true))
+    }
+
     /// Says which part is shown and where the rest is.
     pub fn notice(&self) -> Option<String> {
         let (cut, full) = (&self.truncation, self.full.as_ref()?);

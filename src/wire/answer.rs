@@ -6,6 +6,7 @@
 //!
 //! Not here: what the frames of a protocol look like (the protocol), and broken JSON (`wire::parse`).
 
+use super::billed::Bill;
 use super::ids::{Ids, NO_NAME};
 use super::parse::Text;
 use crate::llm::context::Context;
@@ -322,8 +323,16 @@ impl Answer {
     }
 
     /// Tells the usage of the answer so far, priced.
-    pub fn usage(&mut self, mut usage: Usage) {
+    pub fn usage(&mut self, usage: Usage) {
+        self.billed_usage(usage, None);
+    }
+
+    /// Tells the usage of the answer so far; the bill counts for more than the prices.
+    pub fn billed_usage(&mut self, mut usage: Usage, bill: Option<Bill<'_>>) {
         self.model.price(&mut usage);
+        if let Some(total) = bill.and_then(|bill| bill.total(&self.model)) {
+            (usage.cost.total, usage.cost.total_from_provider) = (total, Some(true));
+        }
         self.info(Info { usage: Some(usage), ..Info::default() });
     }
 

@@ -9,6 +9,7 @@ mod azure;
 pub mod balance;
 #[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;
+pub mod billed;
 pub mod endpoint;
 pub mod faux;
 pub mod google;

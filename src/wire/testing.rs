@@ -131,7 +131,7 @@ impl Decoded {
             let text = text_of_calls.remove(&index).unwrap_or_default();
             match serde_json::from_str::<Value>(&text) {
                 Ok(Value::Object(arguments)) => {
-                    assert_eq!((&call.arguments, &call.invalid), (&arguments, &None));
+                    assert_eq!((&call.arguments, &call.arguments_error), (&arguments, &None));
                 }
                 // Whatever is made of broken arguments, a call that runs has an object.
                 _ if text.trim().is_empty() => assert!(call.arguments.is_empty()),
@@ -150,7 +150,7 @@ impl Decoded {
             }
             Block::ToolCall(call) => {
                 let arguments = Value::from(call.arguments.clone());
-                let invalid = if call.invalid.is_some() { " invalid" } else { "" };
+                let invalid = if call.arguments_error.is_some() { " invalid" } else { "" };
                 format!("call {} {} {arguments}{invalid}", call.id, call.name)
             }
             other => format!("{other:?}"),

@@ -172,7 +172,7 @@ fn wrong_words_are_refused_with_the_right_exit_code() {
         ("login", 1, "pi auth login <provider>"),
         ("login a b", 1, "does not take \"b\""),
         ("logout", 1, "pi auth logout <provider>"),
-        ("logout openai", 1, "Nothing is stored for \"openai\""),
+        ("logout nonsense", 1, "Unknown provider \"nonsense\""),
         ("list --x", 1, "Unknown option --x"),
     ];
     for (words, code, stderr) in rows {

@@ -143,3 +143,17 @@ fn a_base_url_in_the_environment_that_is_not_used_is_told_once() {
     let outcome = pi.run().fails_with(1).stderr_has("OPENAI_BASE_URL is set, but not used");
     assert_eq!(outcome.stderr.matches("OPENAI_BASE_URL").count(), 1);
 }
+
+#[test]
+fn words_of_the_reference_are_never_sent_as_a_prompt() {
+    let (world, server) = world([]);
+    for words in ["mcp list", "mcp", "install npm:x", "uninstall npm:x", "remove npm:x", "list"] {
+        world.pi().words(words).run().fails_with(1).stderr_has("not part of this version");
+    }
+    world.pi().words("update").run().fails_with(1).stderr_has("pi does not replace itself");
+    world.pi().words("--provider mock -p x").run().fails_with(1).stderr_has("--provider requires --model");
+    world.pi().words("auth logout anthropic").run().success().stdout_is(
+        "No stored credentials for anthropic. The environment and models.json stay as they are.\n",
+    );
+    assert!(server.requests().is_empty());
+}

@@ -1,6 +1,7 @@
 //! The built binary, run as a user runs it, against a provider that plays a script.
 
 mod agent;
+#[cfg_attr(not(feature = "interactive"), allow(dead_code))]
 mod screen;
 mod secret;
 mod server;
@@ -31,6 +32,7 @@ mod output;
 mod print;
 mod protocol;
 mod question;
+mod record;
 #[cfg(feature = "interactive")]
 mod restore;
 mod retry;

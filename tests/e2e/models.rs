@@ -54,6 +54,8 @@ fn lists_settings_and_levels_decide_on_the_model() {
         (&none, "--models two/big*,small", "two/big-1", "medium", json!("medium")),
         (&none, "--models two/*-2:high", "two/big-2", "high", json!("high")),
         (&none, "--models nothing,small --provider two --model small", "two/small", "off", Value::Null),
+        // A model of several providers counts for each of them.
+        (&none, "--models big-2,,", "one/big-2", "medium", json!("mid")),
         (&none, "--model two/big-2:low", "two/big-2", "medium", json!("mid")),
         (&none, "--model two/big-2:max", "two/big-2", "xhigh", json!("very")),
         (&none, "--model one/big-1:xhigh", "one/big-1", "high", json!("high")),

@@ -128,7 +128,7 @@ fn a_session_of_another_folder_is_forked_or_opened_there() {
 
 #[test]
 fn a_session_whose_folder_is_gone_can_go_on_here() {
-    let (world, server) = world([Reply::text("here")]);
+    let (world, server) = world([Reply::text("here"), Reply::text("forked")]);
     let gone = world.home().join("gone");
     let source = stored(&world, &gone, "abc", "first");
     let words = format!("-p go --session {}", source.display());
@@ -136,6 +136,11 @@ fn a_session_whose_folder_is_gone_can_go_on_here() {
     let outcome = answer(&world, &words, NUMBER, "1\r").success();
     outcome.stderr_has("Stored session working directory does not exist: ");
     assert!(sent(&server, world.work().to_str().unwrap()));
+    let before = fs::read(&source).unwrap();
+    answer(&world, &words, NUMBER, "2\r").success();
+    assert_eq!(fs::read(&source).unwrap(), before);
+    assert_eq!(world.session_files().len(), 2);
+    assert!(sent(&server, "answer to first") && sent(&server, world.work().to_str().unwrap()));
 }
 
 #[test]

@@ -120,12 +120,12 @@ fn a_session_whose_folder_is_gone_goes_on_here_if_that_is_wanted() {
     let path = stored(&world, &gone, "abc", "apple pie");
     let pi = || world.pi().words(&format!("--model mock/m1 --session {}", path.display()));
     let screen = Screen::start(pi());
-    screen.wait_for("Session cwd not found");
+    screen.wait_for("Session cwd does not exist");
     screen.type_keys(ENTER);
     screen.wait_for("answer to apple pie");
     screen.quit();
     let screen = Screen::start(pi());
-    screen.wait_for("Session cwd not found");
+    screen.wait_for("Session cwd does not exist");
     screen.type_keys(ESCAPE);
     let (status, _) = screen.wait();
     assert!(status.success());
@@ -136,10 +136,22 @@ fn a_session_whose_folder_is_gone_goes_on_here_if_that_is_wanted() {
     screen.type_keys("\t");
     screen.wait_for("apple pie");
     screen.type_keys(ENTER);
-    screen.wait_for("Session cwd not found");
+    screen.wait_for("Session cwd does not exist");
     screen.type_keys(ENTER);
     screen.wait_for("answer to apple pie");
     screen.quit();
+
+    let before = std::fs::read(&path).unwrap();
+    let screen = Screen::start(pi());
+    screen.wait_for("Session cwd does not exist");
+    screen.type_keys("\x1b[B\r");
+    screen.wait_for("answer to apple pie");
+    screen.quit();
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let forks = world.session_files().into_iter().filter(|file| *file != path);
+    assert!(
+        forks.into_iter().any(|file| tells(&file, "apple pie") && !tells(&file, &gone.display().to_string()))
+    );
 }
 
 #[test]

@@ -90,7 +90,15 @@ fn arguments_that_are_not_json_never_run() {
         world([Reply::stream().then_bytes(format!("{call}\n\n")).finish("tool_calls"), Reply::text("ok")]);
     world.pi().args(PRINT).args(["go"]).run().success();
     assert!(!world.work().join("ran").exists());
-    assert!(results(&server)[0].1.contains("not valid JSON"), "{:?}", results(&server));
+    let result = results(&server)[0].1.clone();
+    let (fault, raw) = result.split_once("\n\nReceived arguments:\n").expect("the arguments are told");
+    assert!(fault.starts_with("Invalid arguments for tool \"bash\": "), "{fault}");
+    assert_eq!(raw, r#"{"command": "touch ran", oops}"#);
+    let session = world.session();
+    let call = session.iter().find_map(|entry| entry["message"]["content"][0].get("argumentsError"));
+    let error = call.and_then(serde_json::Value::as_str).expect("the call says why");
+    assert_eq!(format!("Invalid arguments for tool \"bash\": {error}"), result);
+    assert_eq!(server.requests()[1].messages()[2]["tool_calls"][0]["function"]["arguments"], "{}");
 }
 
 #[track_caller]
@@ -176,5 +184,59 @@ fn requests_extend_each_other_byte_for_byte() {
         .collect();
     for pair in bodies.windows(2) {
         assert!(pair[1].starts_with(&pair[0]), "{:#?}\ndoes not extend\n{:#?}", pair[1], pair[0]);
+    }
+}
+
+/// The names of the tools of the last request.
+fn declared(server: &crate::server::Server) -> String {
+    let requests = server.requests();
+    let body = &requests.last().unwrap().body;
+    let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    names.join(" ")
+}
+
+/// The rows without a remark are what the reference declares, in its order.
+#[test]
+fn lists_of_tools_choose_or_change_what_is_declared() {
+    // User's and project's defaultTools, arguments, tools, what stderr says.
+    let defaults = "read bash edit write";
+    let rows = [
+        ("", "", "", defaults, ""),
+        (r#"["+codemode"]"#, "", "", defaults, ""),
+        (r#"["+grep", "-write"]"#, "", "", "read bash edit grep", ""),
+        (r#"["+grep"]"#, r#"["-bash", "+ls"]"#, "", "read edit write grep ls", ""),
+        (r#"["+grep"]"#, r#"["read"]"#, "", "read", ""),
+        (r#"["read"]"#, "", "-t +grep", "read grep", ""),
+        ("[]", "", "", "", ""),
+        // The reference is left without tools.
+        (r#"["codemode"]"#, "", "", defaults, "No tool of codemode is part of this version"),
+        (r#"["nonsense"]"#, "", "", defaults, "There is no tool \"nonsense\""),
+        ("", "", "-t +grep,-write", "read bash edit grep", ""),
+        ("", "", "-t +codemode,-nonsense", defaults, ""),
+        ("", "", "-nbt -t +grep", "grep", ""),
+        ("", "", "-t re*,mcp__*", "read", ""),
+        ("", "", "-t read,mcp__radius__*,codemode", "read", ""),
+        ("", "", "-t *", "read bash edit write grep find ls", ""),
+        ("", "", "-t codemode", "", ""),
+        ("", "", "-xt w*,mcp__*", "read bash edit", ""),
+        ("", "", "-xt nonsense", defaults, "There is no tool \"nonsense\" to exclude"),
+        ("", "", "--no-mcp -e builtin:mcp", defaults, "builtin:mcp is not part of this version"),
+    ];
+    for (user, project, words, expected, told) in rows {
+        let (world, server) = world([Reply::text("hi")]);
+        if !user.is_empty() {
+            world.write_config("settings.json", &format!(r#"{{"defaultTools": {user}}}"#));
+        }
+        if !project.is_empty() {
+            world.write(".pi/settings.json", &format!(r#"{{"defaultTools": {project}}}"#));
+        }
+        let pi = world.pi().args(["--model", "mock/m1", "--no-session", "-a", "-p", "x"]);
+        let outcome = pi.words(words).run().success();
+        assert_eq!(declared(&server), expected, "{user} {project} {words}");
+        match told {
+            "" => assert_eq!(outcome.stderr, "", "{user} {project} {words}"),
+            _ => assert!(outcome.stderr.contains(told), "{user} {words}: {}", outcome.stderr),
+        }
     }
 }

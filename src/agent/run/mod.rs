@@ -1,7 +1,7 @@
 //! The loop: a model's answer, its tool calls, their results, and again, until there is nothing to do.
 //!
-//! It runs on the caller's thread and owns the conversation while it does. Everything that is not the
-//! loop itself (the log, settings, credentials, queues, hooks) is behind [`Host`].
+//! It runs on the caller's thread. The conversation and everything else that is not the loop itself (the log, settings,
+//! credentials, queues, hooks) are behind [`Host`].
 //!
 //! A turn is one answer and the results of its tool calls. A failed or aborted answer ends the run and
 //! runs no tool. An answer that was cut at the output limit runs none either, since its arguments may
@@ -246,7 +246,8 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
             event => host.event(&AgentEvent::MessageUpdate { event: &event, fold: stream.fold() })?,
         }
     }
-    let (message, failure) = stream.finish();
+    let (mut message, failure) = stream.finish();
+    message.thinking_level = Some(agent.thinking.name().into());
     let message = Arc::new(message);
     let ended = AgentMessage::Assistant(message.clone());
     if !started {

@@ -21,6 +21,7 @@ struct Words {
     domain: Option<String>,
     stdin: bool,
     json: bool,
+    no_browser: bool,
 }
 
 fn parse(command: &str, words: &[String], allowed: &[&str]) -> Result<Words, Stop> {
@@ -41,6 +42,8 @@ fn parse(command: &str, words: &[String], allowed: &[&str]) -> Result<Words, Sto
         match flag {
             "--provider" => parsed.provider = Some(value()?),
             "--method" => parsed.method = Some(value()?),
+            "--api-key" => parsed.method = Some("key".into()),
+            "--no-browser" => parsed.no_browser = true,
             "--domain" => parsed.domain = Some(value()?),
             "--stdin" => parsed.stdin = true,
             "--json" => parsed.json = true,
@@ -58,7 +61,7 @@ fn parse(command: &str, words: &[String], allowed: &[&str]) -> Result<Words, Sto
 }
 
 pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
-    let allowed = ["--provider", "--method", "--domain", "--stdin"];
+    let allowed = ["--provider", "--method", "--domain", "--stdin", "--api-key", "--no-browser"];
     let words = parse("login", words, &allowed)?;
     if let Some(method) = &words.method
         && !["key", "browser", "device"].contains(&method.as_str())
@@ -66,7 +69,9 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
         return Err(format!("Invalid method \"{method}\". Valid values: key, browser, device").into());
     }
     with_access(|access, cancel| {
-        let console = Console::new(words.method.as_deref(), words.domain.as_deref());
+        // No way opens a browser; a code is what can be typed on another machine.
+        let method = words.method.as_deref().or(words.no_browser.then_some("device"));
+        let console = Console::new(method, words.domain.as_deref());
         let name = match &words.provider {
             Some(name) => name.clone(),
             None if words.stdin => {
@@ -180,7 +185,12 @@ pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {
     with_access(|access, cancel| {
         let removed = access.credentials.remove(&provider, cancel);
         if !removed.map_err(|error| error.message)? {
-            return Err(format!("Nothing is stored for \"{provider}\".").into());
+            if access.provider(&provider).is_none() {
+                return Err(unknown_provider(&provider));
+            }
+            return Ok(say_line(&format!(
+                "No stored credentials for {provider}. The environment and models.json stay as they are."
+            )));
         }
         let configured = access.configured(&provider, None);
         let is_open = provider::find(&provider).is_some_and(|row| row.ambient == provider::Ambient::Open);

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 const USAGE: &str = "\
 Usage:
+  pi auth login [provider] [--api-key] [--no-browser] [--domain <domain>]
   pi auth login [provider] [--method <key|browser|device>] [--domain <domain>]
   pi auth login <provider> --stdin
   pi auth logout <provider>
@@ -40,7 +41,8 @@ Usage:
   pi auth print-bearer-token [--provider <provider>] [--model <model>] [--min-expiry <duration>]
 
 login signs in with a subscription, or stores a key: typed unseen on the terminal,
-or read from stdin. logout removes what is stored; keys in the environment stay.
+or read from stdin. --api-key asks for a key; --no-browser prefers a code to type
+on another machine (no way opens a browser by itself). logout removes what is stored; keys in the environment stay.
 check says ready (exit 0), not_ready (1) or invalid (2), and renews a sign-in that
 has expired unless --no-refresh; --credentials prints the key or token. The print
 commands write it alone on stdout. A duration is a number with ms, s, m or h.

@@ -37,6 +37,8 @@ pub struct PartialJson {
     position: usize,
     /// Why the text is not JSON.
     problem: Option<String>,
+    /// All that was pushed.
+    text: String,
 }
 
 /// Where a container sits in its parent.
@@ -95,6 +97,7 @@ impl PartialJson {
             high: None,
             position: 0,
             problem: None,
+            text: String::new(),
         }
     }
 
@@ -107,6 +110,7 @@ impl PartialJson {
         }
         self.put_together();
         self.position += piece.len();
+        self.text.push_str(piece);
     }
 
     /// The object as far as it is known.
@@ -114,8 +118,17 @@ impl PartialJson {
         &self.object
     }
 
-    /// The object, and what is wrong with the text if it is not one whole JSON object. No text at all,
-    /// or `null`, stands for an object without members.
+    /// The object of the whole text, and an error that says what is wrong with the text and quotes it. No text at
+    /// all, or `null`, stands for an object without members; so does, with an error, what is not an object.
+    pub fn finish_whole(mut self) -> (Map<String, Value>, Option<String>) {
+        let text = std::mem::take(&mut self.text);
+        match self.finish() {
+            (_, Some(problem)) => (Map::new(), Some(format!("{problem}\n\nReceived arguments:\n{text}"))),
+            whole => whole,
+        }
+    }
+
+    /// The object as far as it was read, and what is wrong with the text if it is not one whole JSON object.
     pub fn finish(mut self) -> (Map<String, Value>, Option<String>) {
         if matches!(self.state, State::Scalar | State::RootScalar) {
             self.take_apart();

@@ -271,6 +271,7 @@ impl StreamHandle {
 
     /// Nothing follows the last event.
     fn end(&mut self) {
+        self.fold.took(self.begun.elapsed());
         self.ended = true;
         self.mailbox = None;
         self.events = VecDeque::new();

@@ -56,11 +56,11 @@ pub mod question {
         End(u8),
     }
 
-    pub fn choose(_: Ground<'_>, _: &str, _: &str, _: &[String]) -> io::Result<Answer<usize>> {
+    pub fn choose(_: Context<'_>, _: &str, _: &str, _: &[String]) -> io::Result<Answer<usize>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub fn pick(_: Ground<'_>, _: &Store) -> io::Result<Answer<PathBuf>> {
+    pub fn pick(_: Context<'_>, _: &Store) -> io::Result<Answer<PathBuf>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

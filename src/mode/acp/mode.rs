@@ -18,7 +18,7 @@ impl Modes {
     /// The modes of a session; none where no active tool changes anything, so that there is nothing to choose.
     pub fn of(control: &Control) -> Option<Self> {
         let (mut all, mut reading, mut differs) = (Vec::new(), Vec::new(), false);
-        for (tool, active) in control.tools() {
+        for (tool, active) in control.tools().all() {
             let info = tool.info();
             if active {
                 all.push(info.spec.name.clone());
@@ -38,7 +38,7 @@ impl Modes {
             READ_ONLY => (READ_ONLY, &self.reading),
             _ => return false,
         };
-        control.set_active_tools(tools);
+        control.tools().set_active(tools);
         self.current = current;
         true
     }

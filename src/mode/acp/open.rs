@@ -258,7 +258,7 @@ impl<H: Host> Opener<H> {
             peer: self.peer.clone(),
             session: id.clone(),
             workspace: workspace.clone(),
-            describer: control.describer(),
+            describer: control.tools().describer(),
         }));
         let (jobs, waiting) = bounded(JOBS_MAX);
         let (name, peer) = (id.clone(), self.peer.clone());
@@ -285,8 +285,9 @@ impl<H: Host> Opener<H> {
         else {
             return;
         };
-        let mut updates = Updates::new(self.peer.clone(), id.to_owned(), workspace, control.describer());
-        control.each_message(|message| replay::message(&mut updates, message));
+        let mut updates =
+            Updates::new(self.peer.clone(), id.to_owned(), workspace, control.tools().describer());
+        control.tree().each_message(|message| replay::message(&mut updates, message));
     }
 
     /// Tells the templates and skills that a prompt can begin with.

@@ -62,7 +62,7 @@ fn answer(
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let (workspace, describer) = (session.workspace().clone(), session.control().describer());
+    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
     let mut updates = Updates::new(peer.clone(), id.to_owned(), workspace, describer);
     let before = session.control().snapshot();
     let title = title(&text);

@@ -179,7 +179,7 @@ impl App {
     /// Takes queued messages and held prompts back into the editor. Gives their number.
     pub fn take_back(&mut self) -> usize {
         let feed = self.threads.feed.clone();
-        let (steering, follow_up) = self.control.clear_queue(&mut |event| feed.event(event));
+        let (steering, follow_up) = self.control.queue().clear(&mut |event| feed.event(event));
         self.composer.take_back(steering.into_iter().chain(follow_up))
     }
 
@@ -190,7 +190,7 @@ impl App {
 
     /// Writes a setting of the user.
     pub fn set(&mut self, path: &str, value: serde_json::Value) {
-        let written = self.control.remember(path, value);
+        let written = self.control.preferences().remember(path, value);
         self.warn_of(written);
     }
 
@@ -204,7 +204,7 @@ impl App {
     pub fn read_settings(&mut self) {
         let config = self.control.config();
         let before = self.config.options.wants_fullscreen;
-        self.config.describer = self.control.describer();
+        self.config.describer = self.control.tools().describer();
         for problem in self.config.read(&config.settings, &config.themes) {
             self.warn(&format!("Warning: {problem}"));
         }

@@ -36,7 +36,7 @@ impl Conversation {
         if !self.has_begun {
             return false;
         }
-        if let Some((new, leaf)) = control.places(self.leaf.as_deref())
+        if let Some((new, leaf)) = control.tree().places(self.leaf.as_deref())
             && (leaf.is_some() || self.leaf.is_none())
         {
             self.items.extend(new.into_iter().map(Item::Stored));
@@ -49,7 +49,7 @@ impl Conversation {
 
     /// Takes in the log of another conversation, or another branch. Gives the first item of it.
     pub fn begin(&mut self, control: &Control) -> usize {
-        let (places, leaf) = control.places(None).unwrap_or_default();
+        let (places, leaf) = control.tree().places(None).unwrap_or_default();
         if std::mem::replace(&mut self.has_begun, true) {
             self.items.clear();
         }
@@ -75,7 +75,7 @@ impl Conversation {
     /// The words of an item: of an answer, what it said and what it called.
     pub fn text(&self, at: usize, control: &Control) -> Option<String> {
         let message = match self.items.get(at)? {
-            Item::Stored(place) => control.shown(&place.entry)?,
+            Item::Stored(place) => control.tree().shown(&place.entry)?,
             Item::Said(_, text) => return Some(text.to_string()),
             Item::Printed(lines) => {
                 let texts: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
@@ -118,7 +118,7 @@ impl Conversation {
             Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
             Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
-            Some(Item::Stored(place)) => match control.shown(&place.entry) {
+            Some(Item::Stored(place)) => match control.tree().shown(&place.entry) {
                 Some(message) => {
                     let mut is_final = true;
                     let lines = stored_lines(message, self.results(at, control), look, &mut |call| {
@@ -145,7 +145,7 @@ impl Conversation {
             if place.part != Part::Result {
                 break;
             }
-            if let Some(AgentMessage::ToolResult(result)) = control.shown(&place.entry) {
+            if let Some(AgentMessage::ToolResult(result)) = control.tree().shown(&place.entry) {
                 results.push(result);
             }
         }

@@ -131,7 +131,7 @@ pub enum Effect {
     },
     Navigated {
         id: String,
-        moved: Result<Moved, NotCompacted>,
+        moved: Box<Result<Moved, NotCompacted>>,
     },
     /// What runs besides the agent, as the editor's border says it.
     Busy(Option<&'static str>),

@@ -186,7 +186,7 @@ fn replaced(waiting: &mut VecDeque<News>, id: &str, new: ToolOutput) -> Option<T
 fn news(event: &Event<'_>) -> Option<News> {
     Some(match event {
         Event::Agent(event) => return of_agent(event),
-        Event::AgentSettled => News::Settled,
+        Event::AgentSettled { .. } => News::Settled,
         Event::LimitReached { reason } => News::LimitReached((*reason).to_owned()),
         Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => News::RetryStarted {
             attempt: *attempt,

@@ -15,7 +15,7 @@ const WAYS: [(&str, &str); 4] = [
 
 /// Prints what can be done, if there is no model.
 pub fn print(app: &mut App) {
-    if !app.control.model().is_none() {
+    if !app.control.models().current().is_none() {
         return;
     }
     let look = app.config.look();

@@ -100,7 +100,7 @@ impl Footer {
 
     /// Looks again at how many providers could be used.
     pub fn count_providers(&mut self, control: &Control) {
-        self.names_provider = control.usable_providers().len() > 1;
+        self.names_provider = control.models().usable_providers().len() > 1;
     }
 
     /// Reads the state of the session again, at a cost that does not grow with its file.
@@ -110,7 +110,7 @@ impl Footer {
         (self.model, self.thinking) = (now.model, now.thinking);
         self.compacts = now.switches.auto_compaction;
         self.branch = git_branch(&self.cwd);
-        self.is_subscribed = control.is_subscribed(&self.model);
+        self.is_subscribed = control.models().is_subscribed(&self.model);
         self.context = control.context_usage().map(|usage| Context {
             tokens: usage.tokens,
             context_window: usage.window,

@@ -155,7 +155,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     };
     let config = control.config();
     let (mut config, problems) = UiConfig::new(places, &config.settings, &config.themes, terminal.size());
-    config.describer = control.describer();
+    config.describer = control.tools().describer();
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();

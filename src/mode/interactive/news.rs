@@ -118,7 +118,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::UseModel { model, saves } => models::choose(app, &model, saves),
         Effect::UseThinking { level, saves } => thinking::choose(app, level, saves),
         Effect::UseScope(scope) => {
-            app.control.set_scope(scope);
+            app.control.models().set_scope(scope);
             app.refresh();
         }
         Effect::SaveScope(patterns) => models::save_scope(app, patterns),
@@ -169,11 +169,11 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::AskSummary(id) => tree::ask_summary(app, id),
         Effect::AskInstructions(id) => tree::ask_instructions(app, id),
         Effect::Navigate { id, summary } => tree::navigate(app, id, summary),
-        Effect::Navigated { id, moved } => tree::arrive(app, id, moved),
+        Effect::Navigated { id, moved } => tree::arrive(app, id, *moved),
         Effect::Busy(what) => app.status.activity.other = what.map(|what| (what, now)),
         Effect::CopyEntry(id) => tree::copy_entry(app, &id),
         Effect::Label { id, label } => {
-            if let Err(reason) = app.control.set_label(&id, label.as_deref()) {
+            if let Err(reason) = app.control.tree().set_label(&id, label.as_deref()) {
                 app.error(&reason);
             }
         }

@@ -79,6 +79,9 @@ const fn row<A: Args>(
     Row { name, args, response, run }
 }
 
+/// What became of a prompt.
+const BEGUN: Response = Data(r#"{disposition: "started"|"queued"|"handled"}"#);
+const QUEUED: Response = Data(r#"{disposition: "queued"|"handled"}"#);
 const CANCELLED: Response = Data("{cancelled: boolean}");
 const FORKED: Response = Data("{text: string, cancelled: boolean}");
 const FORK_POINTS: Response = Data("{messages: {entryId: string, text: string}[]}");
@@ -103,13 +106,13 @@ const RESULT: All = All("content?: string|(Block.text|Block.image)[], details?: 
 /// Every command, in the order in which `ready` names them.
 #[rustfmt::skip]
 pub static COMMANDS: &[&dyn Command] = &[
-    &row("prompt", (PromptIn("message"), optional(streaming("streamingBehavior"))), Done, run::prompt),
-    &row("message", PromptIn("content"), Done, run::message),
-    &row("steer", PromptIn("message"), Done, run::steer),
-    &row("follow_up", PromptIn("message"), Done, run::follow_up),
+    &row("prompt", (PromptIn("message"), optional(streaming("streamingBehavior"))), BEGUN, run::prompt),
+    &row("message", PromptIn("content"), BEGUN, run::message),
+    &row("steer", PromptIn("message"), QUEUED, run::steer),
+    &row("follow_up", PromptIn("message"), QUEUED, run::follow_up),
     &row("abort", (), Done, run::abort),
     &row("interrupt", (), Line("interrupted"), run::interrupt),
-    &row("abort_and_prompt", PromptIn("message"), Done, run::abort_and_prompt),
+    &row("abort_and_prompt", PromptIn("message"), BEGUN, run::abort_and_prompt),
     &row("clear_queue", (), Data("{steering: string[], followUp: string[]}"), run::clear_queue),
     &row("new_session", optional(text("parentSession")), CANCELLED, session::new_session),
     &row("get_state", (), Data("State"), query::state),

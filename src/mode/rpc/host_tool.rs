@@ -135,7 +135,7 @@ fn conclude(name: &str, answer: &Fields) -> Result<ToolOutput, ToolError> {
         return Ok(output);
     }
     let text: Vec<&str> = output.content.iter().filter_map(Block::as_text).collect();
-    Err(ToolError { message: text.join("\n"), details: output.details })
+    Err(ToolError { details: output.details, ..ToolError::new(text.join("\n")) })
 }
 
 /// The result in a response or an update, and whether it is an error.

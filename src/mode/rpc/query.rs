@@ -72,7 +72,7 @@ pub fn messages(server: &Server, (offset, limit): (Option<usize>, Option<usize>)
 }
 
 pub fn entries(server: &Server, since: Option<String>, reply: Reply) {
-    match server.control.entries(since.as_deref()) {
+    match server.control.tree().entries(since.as_deref()) {
         Some((entries, leaf)) => reply.data(json!({"entries": entries, "leafId": leaf})),
         None => reply.fail(format_args!("Entry not found: {}", since.unwrap_or_default())),
     }
@@ -86,18 +86,18 @@ pub fn tree(server: &Server, (): (), reply: Reply) {
         tree: Box<RawValue>,
         leaf_id: Option<String>,
     }
-    let (tree, leaf_id) = server.control.tree_json();
+    let (tree, leaf_id) = server.control.tree().json();
     reply.give(RawValue::from_string(tree).map(|tree| Tree { tree, leaf_id }));
 }
 
 pub fn available_models(server: &Server, (): (), reply: Reply) {
-    let models = server.control.available_models();
+    let models = server.control.models().available();
     let models: Vec<_> = models.iter().map(|model| model.shown()).collect();
     reply.data(json!({"models": models}));
 }
 
 pub fn thinking_levels(server: &Server, (): (), reply: Reply) {
-    reply.data(json!({"levels": server.control.thinking_levels()}));
+    reply.data(json!({"levels": server.control.models().thinking_levels()}));
 }
 
 pub fn session_stats(server: &Server, (): (), reply: Reply) {
@@ -113,7 +113,7 @@ pub fn export_html(server: &Server, path: Option<String>, reply: Reply) {
 }
 
 pub fn fork_messages(server: &Server, (): (), reply: Reply) {
-    let points = server.control.fork_points().into_iter();
+    let points = server.control.tree().fork_points().into_iter();
     let messages: Vec<Value> =
         points.map(|point| json!({"entryId": point.entry_id, "text": point.text})).collect();
     reply.data(json!({"messages": messages}));
@@ -139,6 +139,6 @@ pub fn tools(server: &Server, (): (), reply: Reply) {
             "readOnly": info.reads_only,
         })
     };
-    let tools: Vec<Value> = server.control.tools().into_iter().map(describe).collect();
+    let tools: Vec<Value> = server.control.tools().all().into_iter().map(describe).collect();
     reply.data(json!({"tools": tools}));
 }

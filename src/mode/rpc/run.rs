@@ -10,7 +10,16 @@ use crate::runtime::AgentMessage;
 use crate::runtime::control::{Begin, Streaming, Ticket, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
+use serde::Serialize;
 use serde_json::json;
+
+/// What became of a prompt. The reference has a third word, `handled`, for prompts that an extension takes.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "disposition", rename_all = "lowercase")]
+enum Begun {
+    Started,
+    Queued,
+}
 
 pub fn prompt(server: &Server, (prompt, streaming): (Prompt, Option<Streaming>), reply: Reply) {
     let prompt = server.expand(prompt);
@@ -19,7 +28,7 @@ pub fn prompt(server: &Server, (prompt, streaming): (Prompt, Option<Streaming>),
         Ok(Begin::Run(ticket)) => server.hand_over(reply, |session, output, reply| {
             answer(session, output, ticket, prompt, reply);
         }),
-        Ok(Begin::Queued) => reply.done(),
+        Ok(Begin::Queued) => reply.data(Begun::Queued),
         Err(reason) => reply.fail(reason),
     }
 }
@@ -30,17 +39,17 @@ pub fn message(server: &Server, message: Prompt, reply: Reply) {
 }
 
 pub fn steer(server: &Server, prompt: Prompt, reply: Reply) {
-    server.control.steer(queued(server.expand(prompt)), &mut server.listener());
-    reply.done();
+    server.control.queue().steer(queued(server.expand(prompt)), &mut server.listener());
+    reply.data(Begun::Queued);
 }
 
 pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
-    server.control.follow_up(queued(server.expand(prompt)), &mut server.listener());
-    reply.done();
+    server.control.queue().follow_up(queued(server.expand(prompt)), &mut server.listener());
+    reply.data(Begun::Queued);
 }
 
 pub fn clear_queue(server: &Server, (): (), reply: Reply) {
-    let (steering, follow_up) = server.control.clear_queue(&mut server.listener());
+    let (steering, follow_up) = server.control.queue().clear(&mut server.listener());
     reply.data(json!({"steering": steering, "followUp": follow_up}));
 }
 
@@ -63,7 +72,7 @@ pub fn abort_and_prompt(server: &Server, prompt: Prompt, reply: Reply) {
         let begun = session.control().begin(None, nothing, &mut |_| {});
         match begun {
             Ok(Begin::Run(ticket)) => answer(session, output, ticket, prompt, reply),
-            Ok(Begin::Queued) => reply.done(),
+            Ok(Begin::Queued) => reply.data(Begun::Queued),
             Err(reason) => reply.fail(reason),
         }
     });
@@ -80,7 +89,7 @@ fn answer(session: &mut Session, output: &Output, ticket: Ticket, prompt: Prompt
     let mut reply = Some(reply);
     let mut accepted = || {
         if let Some(reply) = reply.take() {
-            reply.done();
+            reply.data(Begun::Started);
         }
     };
     let asked = session.ask(ticket, user_message(text, images), &mut accepted, &mut output.listener());

@@ -42,6 +42,9 @@ fn replace(
 }
 
 pub fn reload(server: &Server, (): (), reply: Reply) {
+    if let Some(work) = server.control.work_under_way() {
+        return reply.fail(format_args!("Wait for {work} to finish before reloading."));
+    }
     server.hand_over(reply, |session, _, reply| reply.finish(session.reload()));
 }
 

@@ -9,7 +9,7 @@ use crate::runtime::{QueueMode, ThinkingLevel};
 use serde_json::json;
 
 pub fn model(server: &Server, (provider, id): (String, String), reply: Reply) {
-    match server.control.set_model(&provider, &id, &mut server.listener()) {
+    match server.control.models().set(&provider, &id, &mut server.listener()) {
         Ok(Some(model)) => reply.data(model.shown()),
         Ok(None) => reply.fail(format_args!("Model not found: {provider}/{id}")),
         Err(reason) => reply.fail(reason),
@@ -18,7 +18,7 @@ pub fn model(server: &Server, (provider, id): (String, String), reply: Reply) {
 
 /// Goes to the next model. The data is null where there is no other one.
 pub fn cycle_model(server: &Server, (): (), reply: Reply) {
-    let cycled = server.control.cycle_model(true, &mut server.listener());
+    let cycled = server.control.models().cycle(true, &mut server.listener());
     reply.give(cycled.map(|cycled| {
         cycled.map(|cycled| {
             json!({"model": cycled.model.shown(), "thinkingLevel": cycled.thinking, "isScoped": cycled.is_scoped})
@@ -27,34 +27,34 @@ pub fn cycle_model(server: &Server, (): (), reply: Reply) {
 }
 
 pub fn thinking_level(server: &Server, level: ThinkingLevel, reply: Reply) {
-    reply.finish(server.control.set_thinking(level, &mut server.listener()));
+    reply.finish(server.control.models().set_thinking(level, &mut server.listener()));
 }
 
 /// Goes to the next thinking level. The data is null where the model does not think.
 pub fn cycle_thinking_level(server: &Server, (): (), reply: Reply) {
-    let level = server.control.cycle_thinking(&mut server.listener());
+    let level = server.control.models().cycle_thinking(&mut server.listener());
     reply.give(level.map(|level| level.map(|level| json!({"level": level}))));
 }
 
 pub fn steering_mode(server: &Server, mode: QueueMode, reply: Reply) {
-    remembered(server.control.set_steering_mode(mode), reply);
+    remembered(server.control.preferences().set_steering_mode(mode), reply);
 }
 
 pub fn follow_up_mode(server: &Server, mode: QueueMode, reply: Reply) {
-    remembered(server.control.set_follow_up_mode(mode), reply);
+    remembered(server.control.preferences().set_follow_up_mode(mode), reply);
 }
 
 pub fn interrupt_mode(server: &Server, mode: InterruptMode, reply: Reply) {
-    server.control.set_interrupt_mode(mode);
+    server.control.preferences().set_interrupt_mode(mode);
     reply.done();
 }
 
 pub fn auto_compaction(server: &Server, on: bool, reply: Reply) {
-    remembered(server.control.set_auto_compaction(on), reply);
+    remembered(server.control.preferences().set_auto_compaction(on), reply);
 }
 
 pub fn auto_retry(server: &Server, on: bool, reply: Reply) {
-    remembered(server.control.set_auto_retry(on), reply);
+    remembered(server.control.preferences().set_auto_retry(on), reply);
 }
 
 /// Responds after a setting was stored. One that could not be stored holds for this process all the same.
@@ -78,15 +78,15 @@ pub fn session_name(server: &Server, name: String, reply: Reply) {
 }
 
 pub fn active_tools(server: &Server, names: Vec<String>, reply: Reply) {
-    reply.data(json!({"toolNames": server.control.set_active_tools(&names)}));
+    reply.data(json!({"toolNames": server.control.tools().set_active(&names)}));
 }
 
 pub fn register_tools(server: &Server, tools: Vec<HostToolSpec>, reply: Reply) {
     let tools = tools.into_iter().map(|tool| server.host_tools.tool(tool));
-    let active = server.control.register_tools(tools.collect());
+    let active = server.control.tools().register(tools.collect());
     reply.give(active.map(|names| json!({"toolNames": names})));
 }
 
 pub fn unregister_tools(server: &Server, names: Vec<String>, reply: Reply) {
-    reply.data(json!({"toolNames": server.control.unregister_tools(&names)}));
+    reply.data(json!({"toolNames": server.control.tools().unregister(&names)}));
 }

@@ -55,11 +55,11 @@ pub const FAMILIES: &[Family] = &[
             ("user", "content: Content"),
             (
                 "assistant",
-                r#"content: Block[], api: string, provider: string, model: string, usage: Usage, stopReason: "pending"|"stop"|"length"|"toolUse"|"error"|"aborted"|"deferred", responseId?: string, responseModel?: string, providerThinkingLevel?: string, rawStopReason?: string, errorMessage?: string, endTurn?: boolean, diagnostics?: any, deferred?: any"#,
+                r#"content: Block[], api: string, provider: string, model: string, usage: Usage, stopReason: "pending"|"stop"|"length"|"toolUse"|"error"|"aborted"|"deferred", responseId?: string, responseModel?: string, providerThinkingLevel?: string, rawStopReason?: string, errorMessage?: string, endTurn?: boolean, diagnostics?: any, deferred?: any, durationMs?: integer, thinkingLevel?: Thinking"#,
             ),
             (
                 "toolResult",
-                "toolCallId: string, toolName: string, content: Block[], details?: any, usage?: Usage, isError: boolean",
+                "toolCallId: string, toolName: string, content: Block[], details?: any, usage?: Usage, isError: boolean, durationMs?: integer, nestedCalls?: any",
             ),
             (
                 "bashExecution",
@@ -80,7 +80,7 @@ pub const FAMILIES: &[Family] = &[
             ("image", "data: string, mimeType: string"),
             (
                 "toolCall",
-                "id: string, name: string, arguments: object, thoughtSignature?: string, namespace?: string",
+                "id: string, name: string, arguments: object, argumentsError?: string, thoughtSignature?: string, namespace?: string",
             ),
         ]],
     },
@@ -123,9 +123,12 @@ pub const SHAPES: Table = &[
     ),
     (
         "Usage",
-        "{input: integer, output: integer, cacheRead: integer, cacheWrite: integer, cacheWrite1h?: integer, reasoning?: integer, totalTokens: integer, cost: {input: number, output: number, cacheRead: number, cacheWrite: number, total: number}}",
+        "{input: integer, output: integer, cacheRead: integer, cacheWrite: integer, cacheWrite1h?: integer, reasoning?: integer, totalTokens: integer, cost: {input: number, output: number, cacheRead: number, cacheWrite: number, total: number, totalFromProvider?: boolean}}",
     ),
-    ("Output", "{content: Block[], details?: any, usage?: Usage, terminate?: boolean}"),
+    (
+        "Output",
+        "{content: Block[], details?: any, structuredContent?: any, isError?: boolean, usage?: Usage, terminate?: boolean}",
+    ),
     (
         "Compacted",
         "{summary: string, firstKeptEntryId: string, tokensBefore: integer, estimatedTokensAfter: integer, usage?: Usage, details?: any}",

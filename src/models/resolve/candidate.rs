@@ -24,7 +24,7 @@ struct Candidate<'a> {
 
 /// What a pattern stands for.
 pub struct Found<'a> {
-    /// One name; several if they have exactly the id that was asked for.
+    /// One name; several if providers have the same id.
     pub names: Vec<&'a ModelName>,
     pub level: Option<ThinkingLevel>,
     pub warning: Option<String>,
@@ -59,8 +59,8 @@ impl<'a> Candidates<'a> {
     }
 
     /// The best model that has `text` in its id or name: an alias before a dated version, then the
-    /// highest; a usable one where there is one.
-    fn partial(&self, text: &str) -> Option<&'a ModelName> {
+    /// highest; a usable one where there is one. Several if providers have that id.
+    fn partial(&self, text: &str) -> Vec<&'a ModelName> {
         let text = text.to_lowercase();
         let hit = |row: &&Candidate<'a>| row.id.contains(&text) || row.label.contains(&text);
         let hits: Vec<&ModelName> = self.rows.iter().filter(hit).map(|row| row.name).collect();
@@ -70,9 +70,11 @@ impl<'a> Candidates<'a> {
                 dated.then_with(|| order::compare(&b.id, &a.id))
             })
         };
-        let overall = best(&mut hits.iter().copied())?;
         let usable = |name: &&ModelName| (self.usable)(&name.provider);
-        Some(best(&mut hits.iter().copied().filter(usable)).unwrap_or(overall))
+        let with_key = best(&mut hits.iter().copied().filter(usable));
+        let Some(found) = with_key.or_else(|| best(&mut hits.iter().copied())) else { return Vec::new() };
+        let tied = hits.into_iter().filter(|name| name.id == found.id);
+        tied.filter(|name| with_key.is_none() || usable(name)).collect()
     }
 
     /// The models whose id, with or without its provider, matches the glob; none for a glob that makes no

@@ -314,6 +314,19 @@ fn custom(
     Some(Choice { model: Arc::new(model), thinking: level, warning: Some(warning) })
 }
 
+/// The warning that a pattern of one model stands for models of several providers.
+fn several_providers(pattern: &str, names: &[&ModelName]) -> Option<String> {
+    let mut providers: Vec<&str> = names.iter().map(|name| &*name.provider).collect();
+    providers.sort_unstable();
+    providers.dedup();
+    (providers.len() > 1).then(|| {
+        let providers = providers.join(", ");
+        format!(
+            "Pattern \"{pattern}\" matches several providers: {providers}. Use provider/id to choose one."
+        )
+    })
+}
+
 /// The models that `patterns` stand for, in their order, each once; and what to tell the user. Only
 /// usable models are offered, and the faux provider's if it is named.
 pub fn scope<S: AsRef<str>>(
@@ -342,13 +355,16 @@ pub fn scope<S: AsRef<str>>(
                 Some((text, level)) => (text, Some(level)),
                 None => (pattern, None),
             };
-            match candidates.exact(text).first() {
-                Some(name) => chosen.push((name, level)),
-                None => chosen.extend(candidates.matching(text).map(|name| (name, level))),
+            let exact = candidates.exact(text);
+            warnings.extend(several_providers(pattern, &exact));
+            match exact.is_empty() {
+                false => chosen.extend(exact.into_iter().map(|name| (name, level))),
+                true => chosen.extend(candidates.matching(text).map(|name| (name, level))),
             }
         } else if let Some(found) = find_with_level(pattern, &candidates, true) {
             warnings.extend(found.warning);
-            chosen.extend(found.names.first().map(|name| (*name, found.level)));
+            warnings.extend(several_providers(pattern, &found.names));
+            chosen.extend(found.names.into_iter().map(|name| (name, found.level)));
         }
         if chosen.len() == before {
             warnings.push(format!("No models match pattern \"{pattern}\""));

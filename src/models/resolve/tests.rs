@@ -124,7 +124,7 @@ fn the_faux_provider_is_found_only_by_name() {
     let found = |model| full(&resolve(&registry(), &with_faux, wanted(model)).unwrap().model);
     assert_eq!(found("script"), "faux/script");
     assert_eq!(found("faux/ec"), "faux/echo");
-    assert!(!found("e").starts_with("faux/"));
+    assert!(!found("claude-opus").starts_with("faux/"));
 }
 
 #[test]

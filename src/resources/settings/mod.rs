@@ -84,8 +84,7 @@ impl Settings {
             return Vec::new();
         }
         let (project, diagnostics) = Layer::of(path, content, true);
-        self.values = self.user.values.clone();
-        merge(&mut self.values, &project.values);
+        self.values = over(&self.user, &project);
         self.project = Some(project);
         diagnostics
     }
@@ -95,10 +94,7 @@ impl Settings {
     pub fn again(&self) -> Self {
         let (user, _) = Layer::read(self.user.path.clone());
         let project = self.project.clone();
-        let mut values = user.values.clone();
-        if let Some(project) = &project {
-            merge(&mut values, &project.values);
-        }
+        let values = project.as_ref().map_or_else(|| user.values.clone(), |project| over(&user, project));
         Self { user, project, values }
     }
 
@@ -283,6 +279,27 @@ impl Settings {
             provider_max_retry_delay_ms: self.count("retry.provider.maxRetryDelayMs"),
         }
     }
+}
+
+/// True if an entry of `defaultTools` or `--tools` adds or removes a tool: `+name`, `-name`.
+pub fn is_tool_change(entry: &str) -> bool {
+    entry.starts_with(['+', '-'])
+}
+
+/// The settings of a project over those of the user. A list `defaultTools` that only adds and removes tools is
+/// appended to the user's.
+fn over(user: &Layer, project: &Layer) -> Map<String, Value> {
+    const TOOLS: &str = "defaultTools";
+    let list = |layer: &Layer| layer.get(TOOLS).and_then(Value::as_array).cloned();
+    let mut values = user.values.clone();
+    merge(&mut values, &project.values);
+    if let (Some(mut tools), Some(changes)) = (list(user), list(project))
+        && changes.iter().all(|entry| entry.as_str().is_some_and(is_tool_change))
+    {
+        tools.extend(changes);
+        values.insert(TOOLS.into(), tools.into());
+    }
+    values
 }
 
 /// `value` for a list: the password of a URL is hidden.

@@ -1,4 +1,4 @@
-//! When a conversation is compacted, and what is told and stored of it.
+//! When a conversation is compacted.
 //!
 //! By itself it happens before a prompt, between two turns and after a run: when the context leaves
 //! less room than is to be kept free, or when a model refused it or cut its answer short. In the latter

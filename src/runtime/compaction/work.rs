@@ -56,7 +56,7 @@ impl Compactor<'_> {
             Body::Compaction(compaction) => Some(compaction),
             _ => None,
         });
-        let describer = self.control.describer();
+        let describer = self.control.tools().describer();
         let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
         let preparation = cut::prepare(&projection, previous.as_ref(), sizes.keep, describe)?;
         Some(Plan { projection, preparation, sizes })

@@ -8,18 +8,21 @@
 //! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
 //! log (`stats`).
 
+mod part;
 mod preference;
 mod queue;
 mod state;
 mod ticket;
 mod tools;
 
+pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Streaming, Ticket};
 
 use super::approval::{Approvals, Approver};
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::recorded_tools::RecordedTools;
 use super::secret::{self, Wrapped};
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
@@ -127,7 +130,7 @@ impl Control {
         self.state().config.clone()
     }
 
-    /// Who is asked about tool calls that need approval.
+    /// Sets who is asked about tool calls that need approval.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.0.approvals.set_approver(approver);
     }
@@ -185,6 +188,16 @@ impl Control {
         self.state().is_idle()
     }
 
+    /// What keeps the session from being idle.
+    pub fn work_under_way(&self) -> Option<&'static str> {
+        let state = self.state();
+        match (state.is_running(), state.is_compacting()) {
+            (true, _) => Some("the current response"),
+            (false, true) => Some("compaction"),
+            (false, false) => None,
+        }
+    }
+
     /// Calls `then` as soon as the session is idle: now, or when the work under way is over, on the thread that did it.
     pub fn when_idle(&self, then: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
@@ -221,7 +234,7 @@ impl Control {
         Ok(())
     }
 
-    /// The session goes on with another conversation; gives the one before. What is queued is gone.
+    /// Goes on with another conversation, and gives the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
         let (next, conversation) = State::new(parts);
         let mut queues = self.queues();
@@ -245,6 +258,34 @@ impl Control {
         }
     }
 
+    /// Writes the model and the thinking level of the session where the leaf's branch says other ones.
+    pub(super) fn record_choice(&self) -> Result<(), Fatal> {
+        let (model, thinking) = {
+            let state = self.state();
+            (state.model.clone(), state.thinking)
+        };
+        let mut log = self.log();
+        let (stored, level) = log.last_choice();
+        if stored
+            .is_some_and(|stored| (stored.provider, stored.id) != (model.provider.clone(), model.id.clone()))
+        {
+            log.append_model_change(&model.provider, &model.id)?;
+        }
+        let level = level.and_then(|level| ThinkingLevel::parse(&level));
+        if level.is_some_and(|level| model.clamp_thinking(level) != thinking) {
+            log.append_thinking_level(thinking.name())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tools that the conversation has recorded the active ones.
+    pub(super) fn restore_tools(&self) {
+        let messages = self.messages();
+        if let Some(recorded) = RecordedTools::of(messages.iter()) {
+            self.state().restore_tools(recorded);
+        }
+    }
+
     /// Writes what was held back during a run.
     pub(super) fn write_held_back(&self) -> Result<(), Fatal> {
         let mut log = self.log();
@@ -259,30 +300,30 @@ impl Control {
         }
     }
 
-    /// While the guard lives, the session is compacting.
+    /// Marks the session as compacting while the guard lives.
     pub(super) fn compacting(&self) -> Compacting {
         self.state().compacting += 1;
         Compacting(self.clone())
     }
 
-    /// A compaction that was asked for is over. Before its listeners are told: they may go on at once.
+    /// Ends a compaction that was asked for. To be called before its listeners are told: they may go on at once.
     pub(super) fn end_compaction(&self) {
         self.state().compaction = None;
     }
 
-    /// What a prompt stands for; and what is wrong, if it cannot be found out.
+    /// Expands a prompt that calls a skill or a template. The diagnostic says why that failed.
     pub fn expand(&self, text: String) -> (String, Option<Diagnostic>) {
         let config = self.state().config.clone();
         config.commands.expand(text)
     }
 
-    /// What a prompt can begin with, in the form that other programs are told.
+    /// Skills and templates that a prompt can call, as JSON for other programs.
     pub fn commands(&self) -> Vec<Value> {
         let config = self.state().config.clone();
         config.commands.list()
     }
 
-    /// A wait before a retry: true when it was ended early.
+    /// Waits before a retry. True when the wait was ended early.
     pub(super) fn wait_to_retry(&self, run: &CancelToken, delay: std::time::Duration) -> bool {
         let wait = run.child();
         self.state().retry = Some(wait.clone());

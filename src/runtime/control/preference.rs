@@ -1,7 +1,7 @@
 //! What the user prefers: for this session, or written into the settings too.
 
-use super::Control;
 use super::state::InterruptMode;
+use super::{Control, Preferences};
 use crate::agent::queue::QueueMode;
 use crate::resources::settings;
 use crate::runtime::config::Config;
@@ -9,6 +9,16 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl Control {
+    /// Changes the configuration of the next run.
+    pub(crate) fn change_config(&self, change: impl FnOnce(&mut Config)) {
+        let mut state = self.state();
+        let mut config = Config::clone(&state.config);
+        change(&mut config);
+        state.config = Arc::new(config);
+    }
+}
+
+impl Preferences<'_> {
     /// Sets the mode here and in the user's settings. An error says why the settings could not be written.
     pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), String> {
         self.use_steering_mode(mode);
@@ -32,27 +42,27 @@ impl Control {
 
     /// Sets the mode here only.
     pub fn use_steering_mode(&self, mode: QueueMode) {
-        self.queues().steering.mode = mode;
+        self.control.queues().steering.mode = mode;
     }
 
     /// Sets the mode here only.
     pub fn use_follow_up_mode(&self, mode: QueueMode) {
-        self.queues().follow_up.mode = mode;
+        self.control.queues().follow_up.mode = mode;
     }
 
     /// Switches automatic compaction here only.
     pub fn use_auto_compaction(&self, on: bool) {
-        self.state().switches.auto_compaction = on;
+        self.control.state().switches.auto_compaction = on;
     }
 
     /// Switches automatic retries here only.
     pub fn use_auto_retry(&self, on: bool) {
-        self.state().switches.auto_retry = on;
+        self.control.state().switches.auto_retry = on;
     }
 
     /// Sets the mode for as long as the program runs.
     pub fn set_interrupt_mode(&self, mode: InterruptMode) {
-        self.state().switches.interrupt = mode;
+        self.control.state().switches.interrupt = mode;
     }
 
     /// Writes a setting of the user. It counts from the next run on, where it is not looked at anew anyway.
@@ -62,21 +72,13 @@ impl Control {
 
     /// Writes several settings of the user at once; `None` removes a setting.
     pub fn change_settings(&self, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
-        let config = self.config();
+        let config = self.control.config();
         settings::write(config.settings.path(), changes)?;
         let settings = config.settings.again();
-        self.change_config(|config| {
+        self.control.change_config(|config| {
             config.services.follow(&settings);
             config.settings = settings;
         });
         Ok(())
-    }
-
-    /// Changes the configuration of the next run.
-    pub(crate) fn change_config(&self, change: impl FnOnce(&mut Config)) {
-        let mut state = self.state();
-        let mut config = Config::clone(&state.config);
-        change(&mut config);
-        state.config = Arc::new(config);
     }
 }

@@ -1,19 +1,19 @@
 //! Messages that wait to be said to the model.
 
-use super::{Control, Emit};
+use super::{Emit, Queue};
 use crate::agent::message::AgentMessage;
-use crate::agent::queue::{Queue, QueueMode};
+use crate::agent::queue::{self, QueueMode};
 use crate::runtime::event::Event;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    pub steering: Queue,
-    pub follow_up: Queue,
+    pub steering: queue::Queue,
+    pub follow_up: queue::Queue,
 }
 
 impl Queues {
     pub fn new((steering, follow_up): (QueueMode, QueueMode)) -> Self {
-        Self { steering: Queue::new(steering), follow_up: Queue::new(follow_up) }
+        Self { steering: queue::Queue::new(steering), follow_up: queue::Queue::new(follow_up) }
     }
 
     /// Emits both queues, whole. To be called after each change.
@@ -24,27 +24,27 @@ impl Queues {
     }
 }
 
-impl Control {
+impl Queue<'_> {
     /// Queues a message for the end of the turn. In an idle session it waits for the next prompt.
     pub fn steer(&self, message: AgentMessage, emit: Emit<'_>) {
-        let mut queues = self.queues();
-        queues.steering.push(self.hidden(message));
+        let mut queues = self.control.queues();
+        queues.steering.push(self.control.hidden(message));
         queues.emit(emit);
     }
 
     /// Queues a message for when the model has nothing more to do.
     pub fn follow_up(&self, message: AgentMessage, emit: Emit<'_>) {
-        let mut queues = self.queues();
-        queues.follow_up.push(self.hidden(message));
+        let mut queues = self.control.queues();
+        queues.follow_up.push(self.control.hidden(message));
         queues.emit(emit);
     }
 
     /// Empties both queues, and gives what was in them: steering, follow-up.
-    pub fn clear_queue(&self, emit: Emit<'_>) -> (Vec<String>, Vec<String>) {
+    pub fn clear(&self, emit: Emit<'_>) -> (Vec<String>, Vec<String>) {
         let texts = |messages: Vec<AgentMessage>| -> Vec<String> {
             messages.iter().map(AgentMessage::text).collect()
         };
-        let mut queues = self.queues();
+        let mut queues = self.control.queues();
         let cleared = (texts(queues.steering.clear()), texts(queues.follow_up.clear()));
         queues.emit(emit);
         cleared

@@ -1,10 +1,11 @@
-//! What a session is made from, and what of it changes while it lives.
+//! What a session is made from, and the part that changes while the session lives.
 
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::runtime::config::Config;
+use crate::runtime::config::{Config, tools_named};
+use crate::runtime::recorded_tools::RecordedTools;
 use crate::session::Conversation;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub(crate) struct State {
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools that the conversation which the state began with has removed.
+    removed: Vec<String>,
     /// The prompt for the active tools.
     pub sections: Arc<Map<String, Value>>,
     /// Tools that the mode adds to those of the configuration, whatever the conversation.
@@ -44,7 +47,7 @@ pub(crate) struct State {
     pub when_idle: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// What a command can switch on and off; it outlives a change of the conversation.
+/// What a command can switch on and off. Switches outlive a change of the conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Switches {
     pub auto_retry: bool,
@@ -53,7 +56,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// As the settings have them.
+    /// Switches as the settings have them.
     pub(super) fn of(config: &Config, interrupt: InterruptMode) -> Self {
         Self {
             auto_retry: config.services.retry.enabled,
@@ -95,6 +98,7 @@ impl State {
     pub(super) fn new(parts: Parts) -> (Self, Conversation) {
         let Parts { mut conversation, model, thinking, tools, config } = parts;
         conversation.hide(config.services.vault().clone());
+        let recorded = RecordedTools::of(conversation.messages().iter());
         let state = Self {
             switches: Switches::of(&config, InterruptMode::default()),
             sections: Arc::new(config.sections(&tools)),
@@ -102,6 +106,7 @@ impl State {
             model,
             thinking,
             tools,
+            removed: recorded.map(|recorded| recorded.removed).unwrap_or_default(),
             registered: Vec::new(),
             name: conversation.name(),
             held_back: Vec::new(),
@@ -117,18 +122,26 @@ impl State {
 
     /// Goes on with what `next` begins with. What the user switched, registered and runs stays.
     pub(super) fn succeed(&mut self, next: Self) {
-        let Self { config, model, thinking, tools, sections, name, .. } = next;
+        let Self { config, model, thinking, tools, removed, name, .. } = next;
         self.config = config;
         self.model = model;
         self.thinking = thinking;
         self.tools = tools;
-        self.sections = sections;
         self.name = name;
         self.held_back.clear();
-        if !self.registered.is_empty() {
-            let names = [names_of(&self.tools), names_of(&self.registered)].concat();
-            self.activate(&names);
-        }
+        let names = names_of(&self.tools);
+        self.activate_beside(names, &removed);
+    }
+
+    /// Makes the tools with these names active, and those that were registered, but for the `removed` ones.
+    fn activate_beside(&mut self, mut names: Vec<String>, removed: &[String]) {
+        names.extend(names_of(&self.registered).into_iter().filter(|name| !removed.contains(name)));
+        self.activate(&names);
+    }
+
+    /// Makes the tools that a conversation has recorded the active ones.
+    pub(super) fn restore_tools(&mut self, recorded: RecordedTools) {
+        self.activate_beside(recorded.active, &recorded.removed);
     }
 
     /// All tools that can be made active.
@@ -139,16 +152,7 @@ impl State {
     /// Makes the tools with these names the active ones, in their order, each once; names of no tool are left out.
     /// Gives the names that are active now.
     pub(super) fn activate(&mut self, names: &[String]) -> Vec<String> {
-        let all = self.all_tools();
-        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for name in names {
-            let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
-            if let Some(tool) = all.iter().find(is_meant)
-                && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
-            {
-                tools.push(tool.clone());
-            }
-        }
+        let tools = tools_named(&self.all_tools(), names);
         self.sections = Arc::new(self.config.sections(&tools));
         self.tools = tools;
         names_of(&self.tools)

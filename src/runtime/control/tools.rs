@@ -1,29 +1,29 @@
 //! Which tools the model has. Changes count from the next request on.
 
-use super::Control;
+use super::Tools;
 use super::state::names_of;
 use crate::agent::tool::Tool;
 use std::sync::Arc;
 
-impl Control {
+impl Tools<'_> {
     /// All tools there are, and whether each is active.
-    pub fn tools(&self) -> Vec<(Arc<dyn Tool>, bool)> {
-        let state = self.state();
+    pub fn all(&self) -> Vec<(Arc<dyn Tool>, bool)> {
+        let state = self.control.state();
         let active = names_of(&state.tools);
         let is_active = |tool: &Arc<dyn Tool>| active.contains(&tool.info().spec.name);
         let all = state.all_tools();
         all.iter().map(|tool| (tool.clone(), is_active(tool))).collect()
     }
 
-    /// Makes these tools the active ones. Unknown names are left out; gives the names that are active now.
-    pub fn set_active_tools(&self, names: &[String]) -> Vec<String> {
-        self.state().activate(names)
+    /// Makes the tools with these names the active ones. Unknown names are left out; gives the names that are active now.
+    pub fn set_active(&self, names: &[String]) -> Vec<String> {
+        self.control.state().activate(names)
     }
 
     /// Adds tools and makes them active. A tool that was registered before under the name of a new one is replaced.
     /// Gives the names that are active now.
-    pub fn register_tools(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Vec<String>, String> {
-        let mut state = self.state();
+    pub fn register(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Vec<String>, String> {
+        let mut state = self.control.state();
         let own = names_of(&state.config.tools);
         let names = names_of(&tools);
         for (index, name) in names.iter().enumerate() {
@@ -41,8 +41,8 @@ impl Control {
     }
 
     /// Removes registered tools. Gives the names that are active now.
-    pub fn unregister_tools(&self, names: &[String]) -> Vec<String> {
-        let mut state = self.state();
+    pub fn unregister(&self, names: &[String]) -> Vec<String> {
+        let mut state = self.control.state();
         state.registered.retain(|tool| !names.contains(&tool.info().spec.name));
         let active = names_of(&state.tools);
         state.activate(&active)

@@ -15,7 +15,7 @@ impl Session {
     /// Images as the model takes them, and lines for the text beside them: what was done to them, or why
     /// one was left out.
     pub fn prepare_images(&self, images: Vec<Block>, cancel: &CancelToken) -> (Vec<Block>, Vec<String>) {
-        let limits = Limits::of(&self.control().model(), self.workspace().options.resize_images);
+        let limits = Limits::of(&self.control().models().current(), self.workspace().options.resize_images);
         let (mut kept, mut hints) = (Vec::new(), Vec::new());
         for block in images {
             let Block::Image(given) = &block else {

@@ -53,11 +53,11 @@ pub enum Action {
     Remove,
     /// The file is as it was.
     Nothing,
-    /// It cannot be done, whatever is asked.
+    /// The change cannot be taken back, whatever is asked.
     Impossible(String),
 }
 
-/// What came of it for one file.
+/// A plan that was carried out for one file, or why it could not be.
 #[derive(Debug)]
 pub struct Undone {
     pub plan: Plan,

@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of `path`. None when a folder of it is not there, unless `makes` has it made.
+    /// The place of `path`. None when a folder on the way is not there, unless `makes` has it made.
     pub fn find(path: &Path, makes: bool) -> Result<Option<Self>, String> {
         let mut parts = path.components();
         let is_absolute = parts.next() == Some(Component::RootDir);

@@ -123,7 +123,7 @@ fn cut_point(entries: &[Projected], start: usize, keep: u64) -> Option<usize> {
     Some(cut)
 }
 
-/// Whether all that follows the last input is an answer that was left out: then the input itself may be
+/// True if all that follows the last input is an answer that was left out: then the input itself may be
 /// summarised, and the edits that leave the answer out are kept.
 fn is_failed_attempt(suffix: &[Projected]) -> bool {
     let omitted: HashSet<&str> =

@@ -69,7 +69,7 @@ impl Sizes {
         Self { reserve, keep }
     }
 
-    /// Whether a context of `tokens` leaves less than the reserve.
+    /// True if a context of `tokens` leaves less than the reserve.
     pub fn is_over(self, tokens: u64, window: u64) -> bool {
         tokens > window.saturating_sub(self.reserve)
     }
@@ -115,6 +115,11 @@ pub fn add_usage(one: &Usage, other: &Usage) -> Usage {
             cache_read: one.cost.cache_read + other.cost.cache_read,
             cache_write: one.cost.cache_write + other.cost.cache_write,
             total: one.cost.total + other.cost.total,
+            total_from_provider: one
+                .cost
+                .total_from_provider
+                .zip(other.cost.total_from_provider)
+                .map(|(one, other)| one && other),
         },
         ..Usage::default()
     }

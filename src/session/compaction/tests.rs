@@ -32,12 +32,12 @@ fn message(letter: char, tokens: usize) -> AgentMessage {
         letter => {
             let mut content = vec![Block::text(text)];
             if letter == 'c' {
-                content.push(Block::ToolCall(ToolCall {
+                content.push(Block::ToolCall(Box::new(ToolCall {
                     id: "1".into(),
                     name: "read".into(),
                     arguments: Map::from_iter([("path".to_owned(), json!("f"))]),
                     ..ToolCall::default()
-                }));
+                })));
             }
             AgentMessage::Assistant(Arc::new(AssistantMessage {
                 content,

@@ -66,7 +66,7 @@ pub struct Projection {
 pub struct Projected {
     pub entry: Arc<str>,
     pub kind: Kind,
-    /// As edits leave them. Two for a compaction with a prompt, none or one for the others.
+    /// The entry's messages as edits leave them: two for a compaction with a prompt, none or one for other kinds.
     pub messages: Vec<AgentMessage>,
     /// An edit leaves its message out.
     pub omitted: bool,
@@ -122,6 +122,11 @@ impl Log {
                 thinking_level: reader.last_thinking_level(path),
             }
         })
+    }
+
+    /// The model and the thinking level that were chosen last at the leaf.
+    pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
+        self.read_path(|reader, path| (reader.last_model(path), reader.last_thinking_level(path)))
     }
 
     /// The message that an entry holds or stands for, as it was before any edit.

@@ -2,12 +2,11 @@
 
 use super::redact::Redactor;
 use crate::agent::call::Describe;
-use crate::llm::message::Extra;
 use crate::session::entry::{self, Entry};
 use crate::session::index::{Index, Kind};
 use crate::session::log::Log;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -42,7 +41,7 @@ impl<'a> Source<'a> {
     }
 
     /// The entry as it stands in the file.
-    pub fn fields(&self, position: u32) -> Option<Extra> {
+    pub fn fields(&self, position: u32) -> Option<Map<String, Value>> {
         self.read(position)
     }
 

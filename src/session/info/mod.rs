@@ -54,7 +54,7 @@ pub(super) struct Row {
     last_activity: Option<u64>,
 }
 
-/// By these a file counts as unchanged.
+/// Size, time and inode of a file: while they stay, the file counts as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
     pub size: u64,
@@ -80,7 +80,7 @@ impl Stamp {
 }
 
 impl Row {
-    /// Reads a file; none when it is no session. `known` is what was told of it before.
+    /// Reads a file; none when it is no session. `known` is what was read from it before.
     pub fn read(path: &Path, stamp: Stamp, known: Option<Self>) -> Option<Self> {
         let mut file = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
         if let Some(row) = known
@@ -192,7 +192,7 @@ impl Row {
             }
             Some(kind @ (Kind::User | Kind::Assistant)) => {
                 let wanted = kind == Kind::User && self.info.first_message.is_empty();
-                let Some(said) = Said::read(line, wanted) else {
+                let Some(said) = Spoken::read(line, wanted) else {
                     return;
                 };
                 self.info.message_count += 1;
@@ -211,12 +211,12 @@ impl Row {
 const HEADER_MAX: u64 = 1 << 20;
 
 /// What a message of the user or the model says, and when.
-pub(super) struct Said {
+pub(super) struct Spoken {
     pub text: Option<String>,
     time: Option<u64>,
 }
 
-impl Said {
+impl Spoken {
     /// None for a line that cannot be read.
     pub fn read(line: &[u8], with_text: bool) -> Option<Self> {
         #[derive(Deserialize)]
@@ -298,7 +298,7 @@ pub fn each_text(path: &Path, mut each: impl FnMut(&str) -> bool) -> io::Result<
         }
         let line = line.trim_ascii();
         if matches!(line_kind(line), Some(Kind::User | Kind::Assistant))
-            && let Some(text) = Said::read(line, true).and_then(|said| said.text)
+            && let Some(text) = Spoken::read(line, true).and_then(|said| said.text)
             && !each(&text)
         {
             return Ok(());

@@ -205,7 +205,7 @@ impl Log {
         self.place.path()
     }
 
-    /// Whether the session has a file under its own name.
+    /// True if the session has a file under its own name.
     pub fn is_saved(&self) -> bool {
         self.place.is_saved()
     }
@@ -315,7 +315,7 @@ impl Log {
             _ => None,
         };
         let kind = Kind::new(entry.body.kind(), role);
-        self.settle()?;
+        self.make_writable()?;
         let start = self.place.append(&line, kind.is_message())?;
         self.leaf = Some(self.index.push(Slot {
             id: entry.id.as_str().into(),
@@ -358,25 +358,25 @@ impl Log {
     pub fn synced(&mut self, done: io::Result<()>) {
         if let Some(file) = self.place.file() {
             let done = file.synced(done);
-            self.tell(done);
+            self.note_sync(done);
         }
     }
 
     fn sync(&mut self) {
         let done = self.place.sync();
-        self.tell(done);
+        self.note_sync(done);
     }
 
-    fn tell(&mut self, synced: Result<(), SessionError>) {
+    fn note_sync(&mut self, synced: Result<(), SessionError>) {
         if let Err(error) = synced {
             let why = error.to_string();
             self.notices.push(Notice::NotStored { why });
         }
     }
 
-    /// Makes sure that the next line goes to a file that is ours and of this version.
-    fn settle(&mut self) -> Result<(), SessionError> {
-        if let Some((scan, notice)) = self.place.settle(&mut self.header)? {
+    /// Makes sure that the next line goes to a file that is ours and of the current version.
+    fn make_writable(&mut self) -> Result<(), SessionError> {
+        if let Some((scan, notice)) = self.place.make_writable(&mut self.header)? {
             if let Some(scan) = scan {
                 let leaf = self.leaf().map(|leaf| scan.index.find(leaf).or(scan.index.last_sound()));
                 self.leaf = leaf.flatten();

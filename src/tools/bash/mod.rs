@@ -21,10 +21,10 @@ use super::truncate::{Limits, Truncation};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
-use crate::llm::message::ToolSpec;
+use crate::llm::message::{Extra, ToolSpec};
 use crate::llm::secret::Hider;
 use crate::tools::workspace::{Options, Workspace};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -35,6 +35,8 @@ use std::time::{Duration, Instant};
 /// Between TERM and KILL when time is up.
 const GRACE: Duration = Duration::from_secs(2);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
+/// Bytes of the output in the result as data.
+const STRUCTURED_MAX: u64 = 1 << 20;
 const BUFFER_BYTES: usize = 256 << 10;
 /// The longest timer of the reference, 2^31 - 1 milliseconds.
 const TIMEOUT_SECONDS_MAX: f64 = 2_147_483.647;
@@ -86,7 +88,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
                 description: description.into(),
                 parameters,
                 constrained_sampling: Some(argument::strict_if_possible()),
-                extra: Map::new(),
+                extra: Extra::new(),
             },
             label: "bash".into(),
             snippet: Some("Run shell commands (tests, git, builds, searches)".into()),
@@ -164,6 +166,7 @@ pub struct Execution {
     output: Finished,
     ending: Ending,
     exit_code: Option<i32>,
+    time: Duration,
     pub survivors: Vec<Survivor>,
 }
 
@@ -194,6 +197,7 @@ pub fn execute(
         is_new: false,
         time_is_up_at: None,
         timed_out: false,
+        begun: Instant::now(),
     };
     if cancel.is_cancelled() {
         return Ok(run.finish(Ending::Cancelled, None, Vec::new()));
@@ -226,6 +230,7 @@ struct Run<'a> {
     is_new: bool,
     time_is_up_at: Option<Instant>,
     timed_out: bool,
+    begun: Instant,
 }
 
 impl Run<'_> {
@@ -280,7 +285,8 @@ impl Run<'_> {
     }
 
     fn finish(self, ending: Ending, exit_code: Option<i32>, survivors: Vec<Survivor>) -> Execution {
-        Execution { output: self.output.finish(), ending, exit_code, survivors }
+        let time = self.begun.elapsed();
+        Execution { output: self.output.finish(), ending, exit_code, time, survivors }
     }
 }
 
@@ -326,16 +332,34 @@ impl Execution {
             append(&mut text, &part);
         }
         let details = details(&self.output.truncation, self.full_output_path());
+        let structured = self.structured();
         match status {
-            None => Ok(ToolOutput { details, ..ToolOutput::text(text) }),
+            None => Ok(ToolOutput { details, structured, ..ToolOutput::text(text) }),
             Some(status) => {
                 append(&mut text, &status);
                 if let Some(note) = sandbox.and_then(|sandbox| sandbox.explain(self.output())) {
                     append(&mut text, &note);
                 }
-                Err(ToolError { message: text, details })
+                Err(ToolError { message: text, details, structured })
             }
         }
+    }
+
+    /// The result as data; none for a command that did not come to an end of its own.
+    fn structured(&self) -> Option<Value> {
+        let exit_code = self.exit_code.filter(|_| self.ending == Ending::Exited)?;
+        let (output, truncated) = self.output.structured(STRUCTURED_MAX);
+        let mut data = json!({"output": output, "truncated": truncated});
+        if let Some(path) = self.full_output_path().filter(|_| truncated) {
+            data["full_output_path"] = path.to_string_lossy().into();
+        }
+        data["exit_code"] = exit_code.into();
+        let tenths = u64::try_from((self.time.as_millis() + 50) / 100).unwrap_or(u64::MAX);
+        data["wall_time_seconds"] = match tenths % 10 {
+            0 => json!(tenths / 10),
+            _ => json!(Duration::from_millis(tenths * 100).as_secs_f64()),
+        };
+        Some(data)
     }
 }
 

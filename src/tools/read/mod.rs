@@ -11,7 +11,7 @@ use super::text::{self, Content, Encoding};
 use super::{argument, artifact, image, path, suggest, truncate};
 use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
-use crate::llm::message::{Block, ToolSpec};
+use crate::llm::message::{Block, ToolSpec, text_of};
 use crate::llm::secret::Hider;
 use crate::tools::workspace::Workspace;
 use serde_json::{Map, Value, json};
@@ -108,15 +108,18 @@ impl Tool for ReadTool {
         match content {
             Content::Text(encoding, mark) => {
                 let text = head.get(mark..).unwrap_or_default();
-                lines(call, &shown, file, text, encoding, self.workspace.vault.hider())
+                let output = lines(call, &shown, file, text, encoding, self.workspace.vault.hider())?;
+                let structured = Some(text_of(&output.content).into());
+                Ok(ToolOutput { structured, ..output })
             }
             Content::Binary => {
                 let (kind, command) = binary::kind(&head).unwrap_or(binary::UNKNOWN);
                 let size = truncate::size(file.length.max(head.len() as u64));
-                Ok(ToolOutput::text(format!(
+                let text = format!(
                     "[{given} is not text but {kind} ({size}), so it is not shown. Use bash to look inside: {}.]",
                     command.replace("PATH", &quoted(&shown)),
-                )))
+                );
+                Ok(ToolOutput { structured: Some(text.as_str().into()), ..ToolOutput::text(text) })
             }
         }
     }
@@ -166,7 +169,14 @@ impl ReadTool {
                     .into(),
             );
         }
-        let mut output = ToolOutput::text(notes.join("\n"));
+        let note = notes.join("\n");
+        let structured = match &block {
+            Some(Block::Image(image)) => {
+                json!({"type": "image", "data": image.data, "mimeType": image.mime_type, "note": note})
+            }
+            _ => note.as_str().into(),
+        };
+        let mut output = ToolOutput { structured: Some(structured), ..ToolOutput::text(note) };
         output.content.extend(block);
         Ok(output)
     }

@@ -153,5 +153,5 @@ impl fmt::Display for Sandbox {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sandbox"))]
 mod tests;

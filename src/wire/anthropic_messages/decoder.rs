@@ -13,7 +13,7 @@ use crate::llm::options::StreamOptions;
 use crate::wire::answer::{Answer, Kind, Reader, diagnostics};
 use crate::wire::parse;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub struct MessageReader {
     /// Prices of models that may answer in the place of the one that was asked.
@@ -64,7 +64,7 @@ impl MessageReader {
         let usage = message.usage.0.as_ref().unwrap_or(&none);
         self.update_usage(usage);
         self.usage.cache_write_1h.get_or_insert(0);
-        self.tell_usage(answer);
+        self.tell_usage(Some(usage), answer);
     }
 
     fn message_delta(&mut self, event: &Event<'_>, answer: &mut Answer) {
@@ -77,7 +77,7 @@ impl MessageReader {
         if let Some(usage) = &event.usage.0 {
             self.update_usage(usage);
         }
-        self.tell_usage(answer);
+        self.tell_usage(event.usage.0.as_ref(), answer);
     }
 
     /// Counts that are not said again stay: proxies leave some out of the last event.
@@ -96,11 +96,12 @@ impl MessageReader {
         usage.cache_write_1h = kept_long.or(usage.cache_write_1h);
     }
 
-    fn tell_usage(&mut self, answer: &mut Answer) {
+    /// `raw` may hold a bill.
+    fn tell_usage(&mut self, raw: Option<&RawUsage>, answer: &mut Answer) {
         let usage = &mut self.usage;
         let parts = [usage.output, usage.cache_read, usage.cache_write];
         usage.total_tokens = parts.into_iter().fold(usage.input, u64::saturating_add);
-        answer.usage(usage.clone());
+        answer.billed_usage(usage.clone(), raw.map(RawUsage::bill));
     }
 
     fn transform(&mut self, transformations: &[Value]) {
@@ -277,9 +278,9 @@ fn changes(transformations: &[Value]) -> Extra {
             let value = transformation.get(name).filter(|value| !value.is_null())?;
             Some((name.to_owned(), value.clone()))
         });
-        Value::from(fields.collect::<Extra>())
+        Value::from(fields.collect::<Map<String, Value>>())
     });
-    let known = Extra::from_iter([("transformations".to_owned(), known.collect())]);
+    let known = Map::from_iter([("transformations".to_owned(), known.collect())]);
     diagnostics("anthropic_input_transformations", known)
 }
 

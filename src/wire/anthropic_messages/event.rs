@@ -1,5 +1,6 @@
 //! What a server sends: events of a stream, or a whole message.
 
+use crate::wire::billed::Bill;
 use crate::wire::parse::{Count, List, Object, Text};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -93,6 +94,16 @@ pub struct RawUsage {
     pub cache_creation_input_tokens: Count,
     pub cache_creation: Object<CacheCreation>,
     pub output_tokens_details: Object<OutputDetails>,
+    cost: Value,
+    is_byok: Value,
+    cost_details: Value,
+}
+
+impl RawUsage {
+    /// What the answer has cost, by a server that says so.
+    pub fn bill(&self) -> Bill<'_> {
+        Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -2,6 +2,7 @@
 
 use super::reasoning;
 use crate::llm::message::Usage;
+use crate::wire::billed::Bill;
 use crate::wire::parse;
 use crate::wire::parse::{Count, Lenient, List, Object, Text};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess};
@@ -196,6 +197,9 @@ pub struct RawUsage {
     prompt_cache_hit_tokens: Count,
     #[serde(alias = "num_cached_tokens")]
     cached_tokens: Count,
+    cost: Value,
+    is_byok: Value,
+    cost_details: Value,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -212,6 +216,11 @@ struct CompletionDetails {
 }
 
 impl RawUsage {
+    /// What the answer has cost, by a server that says so.
+    pub fn bill(&self) -> Bill<'_> {
+        Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
+    }
+
     /// Cached tokens are part of the prompt's, and each vendor says how many in a place of its own;
     /// tokens of thinking are part of the answer's.
     pub fn to_usage(&self) -> Usage {

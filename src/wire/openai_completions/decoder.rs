@@ -98,9 +98,10 @@ impl ChunkReader {
         let choice = chunk.choices.0.into_iter().next();
         let choice = choice.and_then(|choice| choice.0).unwrap_or_default();
         if let Some(usage) = chunk.usage.0.as_ref().or(choice.usage.0.as_ref()) {
+            let bill = usage.bill();
             let mut usage = usage.to_usage();
             usage.reasoning = usage.reasoning.filter(|tokens| *tokens > 0 || self.reading.counts_thinking);
-            answer.usage(usage);
+            answer.billed_usage(usage, Some(bill));
         }
         if let Some(progress) = &chunk.prompt_progress.0 {
             answer.info(Info {

@@ -41,7 +41,7 @@ pub struct WireMessage<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_details: Option<Value>,
+    reasoning_details: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,8 +282,9 @@ fn assistant_message<'a>(
             }
         }
     }
-    message.reasoning_details =
+    let details =
         signed_details.or_else(|| (!legacy_details.is_empty()).then_some(Value::Array(legacy_details)));
+    message.reasoning_details = details.map(Box::new);
 
     let joined = |lines: &[(&str, Option<&str>)], separator: &str| {
         let texts: Vec<&str> = lines.iter().map(|(text, _)| *text).collect();

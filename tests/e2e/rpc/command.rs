@@ -91,8 +91,8 @@ fn rows() -> Vec<Row> {
         ("set_auto_retry", json!({"enabled": false}), &[], Some(json!({}))),
         ("set_cumulative_events", json!({"enabled": false}), &[], Some(json!({"enabled": null}))),
         ("set_session_name", json!({"name": "n"}), &[], Some(json!({"name": "  "}))),
-        ("steer", json!({"message": "s"}), &[], Some(json!({"message": ["s"]}))),
-        ("follow_up", json!({"message": "f"}), &[], Some(json!({}))),
+        ("steer", json!({"message": "s"}), &["disposition"], Some(json!({"message": ["s"]}))),
+        ("follow_up", json!({"message": "f"}), &["disposition"], Some(json!({}))),
         ("clear_queue", json!({}), &["steering", "followUp"], None),
         (
             "bash",

@@ -1,6 +1,6 @@
 //! What `reload` reads again, and what it leaves alone.
 
-use super::{client, conversation};
+use super::{client, conversation, refusal};
 use crate::server::{Reply, gate};
 use serde_json::{Value, json};
 
@@ -43,16 +43,16 @@ fn what_changed_on_disk_holds_from_the_next_request_on() {
 }
 
 #[test]
-fn a_run_under_way_ends_first() {
+fn it_is_refused_during_a_run() {
     let (open, held) = gate();
     let (world, _server) = crate::world([Reply::text("one ").then_wait(held).then_text("two")]);
     let mut client = client(&world, "");
     client.prompt("a").unwrap();
-    let id = client.send("reload", Value::Null).unwrap();
-    // Nothing else waits for it.
+    let reason = refusal(&mut client, "reload", Value::Null);
+    assert_eq!(reason, "Wait for the current response to finish before reloading.");
     assert!(client.state().unwrap().is_streaming);
     open.send(()).unwrap();
     client.wait_until_settled().unwrap();
-    assert_eq!(client.answer(id).unwrap()["success"], json!(true));
+    assert_eq!(client.request("reload", Value::Null).unwrap(), Value::Null);
     assert_eq!(client.last_text().unwrap().as_deref(), Some("one two"));
 }

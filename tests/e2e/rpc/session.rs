@@ -165,6 +165,47 @@ fn a_compaction_is_answered_and_told() {
 }
 
 #[test]
+fn another_branch_records_what_holds_there() {
+    let (world, server) = crate::world((0..3).map(|number| Reply::text(&number.to_string())));
+    let models = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "k", "api": "openai-completions",
+        "models": [{"id": "m1", "reasoning": true}, {"id": "m2", "reasoning": true}]}}});
+    world.write_config("models.json", &models.to_string());
+    let mut client = super::client(&world, "--model mock/m1 --thinking off");
+    client.request("set_active_tools", json!({"toolNames": ["read"]})).unwrap();
+    client.prompt("one").unwrap();
+    client.wait_until_settled().unwrap();
+    client.request("set_model", json!({"provider": "mock", "modelId": "m2"})).unwrap();
+    client.request("set_thinking_level", json!({"level": "high"})).unwrap();
+    client.request("set_active_tools", json!({"toolNames": ["read", "ls"]})).unwrap();
+    client.prompt("two").unwrap();
+    client.wait_until_settled().unwrap();
+    let entries = client.request("get_entries", Value::Null).unwrap();
+    let entries = entries["entries"].as_array().unwrap();
+    let is_answer = |entry: &&Value| entry["message"]["role"] == "assistant";
+    let first = entries.iter().find(is_answer).unwrap()["id"].clone();
+    client.request("navigate_tree", json!({"targetId": first})).unwrap();
+    // The tools are those of the branch; model and level stay, and are recorded with the prompt.
+    let state = client.request("get_state", Value::Null).unwrap();
+    assert_eq!(state["activeTools"], json!(["read"]));
+    let last = entries.last().unwrap()["id"].clone();
+    client.prompt("three").unwrap();
+    client.wait_until_settled().unwrap();
+    let added = client.request("get_entries", json!({"since": last})).unwrap();
+    let kinds = |entries: &Value| -> Vec<String> {
+        let entries = entries.as_array().unwrap().iter();
+        let words = entries.map(|entry| match entry["message"]["role"].as_str() {
+            Some(role) => role.to_owned(),
+            None => entry["type"].as_str().unwrap().to_owned(),
+        });
+        words.collect()
+    };
+    assert_eq!(kinds(&added["entries"]), ["model_change", "thinking_level_change", "user", "assistant"]);
+    assert_eq!(added["entries"][0]["modelId"], "m2");
+    assert_eq!(added["entries"][1]["thinkingLevel"], "high");
+    assert_eq!(server.requests()[2].body["model"], "m2");
+}
+
+#[test]
 fn the_tree_is_shown_and_moved_in() {
     let (open, held) = crate::server::gate();
     let (_world, _server, mut client) =

@@ -98,7 +98,7 @@ impl Call {
             _ => None,
         });
         self.pixels = images.map(|(width, height)| Pixels { width, height }).collect();
-        self.output = Some(output);
+        self.output = Some(ToolOutput { structured: None, ..output });
     }
 
     pub fn end(&mut self, is_error: bool, now: Option<Instant>) {

@@ -39,7 +39,7 @@ pub fn run(app: &mut App, provider: &str) {
     }
     let wanted = provider.to_lowercase();
     let is_meant = |door: &Door| door.provider.to_lowercase() == wanted || door.name.to_lowercase() == wanted;
-    let mut doors = app.control.doors();
+    let mut doors = app.control.sign_ins().doors();
     doors.retain(is_meant);
     match doors.as_slice() {
         [door] => begin(app, door.clone()),
@@ -59,7 +59,7 @@ pub fn run(app: &mut App, provider: &str) {
 
 /// What can be named behind `/login`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
-    let mut doors = control.doors();
+    let mut doors = control.sign_ins().doors();
     doors.dedup_by(|a, b| a.provider == b.provider);
     let items = doors.iter().map(|door| Item::new(&door.provider, &door.provider).about(&door.name));
     List::found(items.collect(), text)
@@ -75,7 +75,7 @@ fn way_label(door: &Door) -> &str {
 
 /// Lists the providers, those with one way to sign in if it is said.
 pub fn choose(app: &mut App, way: Option<Way>, search: &str) {
-    let mut doors = app.control.doors();
+    let mut doors = app.control.sign_ins().doors();
     doors.retain(|door| way.is_none_or(|way| door.way == way));
     app.open(providers(doors, search, way.is_some()));
 }
@@ -92,7 +92,7 @@ pub fn begin(app: &mut App, door: Door) {
     app.open(SignIn::new(&door.name, number, cancel.clone()));
     let control = app.control.clone();
     app.find_out("sign-in", move || {
-        let done = control.sign_in(&door.provider, &by_screen, &cancel);
+        let done = control.sign_ins().sign_in(&door.provider, &by_screen, &cancel);
         by_screen.post(SignInNews::Over);
         match done {
             Ok(()) => Effect::SignedIn { provider: door.provider, name: door.name, way: Way::SignIn },
@@ -137,7 +137,7 @@ impl Interaction for ByScreen {
 
 pub fn store_key(app: &mut App, door: Door, key: String) {
     let (control, cancel) = (app.control.clone(), app.threads.cancel.child());
-    app.find_out("login", move || match control.store_key(&door.provider, &key, &cancel) {
+    app.find_out("login", move || match control.sign_ins().store_key(&door.provider, &key, &cancel) {
         Ok(()) => Effect::SignedIn { provider: door.provider, name: door.name, way: Way::Key },
         Err(Failure::Cancelled) => Effect::Draw,
         Err(Failure::Because(reason)) => {
@@ -155,18 +155,18 @@ pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
     let file = app.config.look().path(&app.dirs.agent().join("auth.json"));
     let saved = format!("Credentials saved to {file}");
     app.status.footer.count_providers(&app.control);
-    if !app.control.model().is_none() {
+    if !app.control.models().current().is_none() {
         app.info(&format!("{done}. {saved}"));
         models::warn_of_extra_usage(app);
         return app.refresh();
     }
-    let Some(model) = app.control.default_model(provider) else {
+    let Some(model) = app.control.sign_ins().default_model(provider) else {
         app.info(&format!("{done}. {saved}"));
         let text = "There is no model of that provider to begin with. Use /model to select one.";
         return app.warn(text);
     };
     let feed = app.threads.feed.clone();
-    let set = app.control.set_model(&model.provider, &model.id, &mut |event| feed.event(event));
+    let set = app.control.models().set(&model.provider, &model.id, &mut |event| feed.event(event));
     match set {
         Ok(Some(model)) => {
             app.set("defaultProvider", model.provider.as_str().into());
@@ -186,7 +186,7 @@ pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
 
 /// `/logout`: takes away what is stored.
 pub fn leave(app: &mut App, _: &str) {
-    let stored = match app.control.stored() {
+    let stored = match app.control.sign_ins().stored() {
         Ok(stored) => stored,
         Err(reason) => {
             let text = format!("Could not read stored credentials: {reason}");
@@ -200,7 +200,7 @@ pub fn leave(app: &mut App, _: &str) {
     }
     let mut places: Vec<(String, String, Way)> = stored
         .into_iter()
-        .map(|(provider, way)| (app.control.provider_name(&provider), provider, way))
+        .map(|(provider, way)| (app.control.sign_ins().provider_name(&provider), provider, way))
         .collect();
     places.sort();
     let labels: Vec<String> = places
@@ -220,7 +220,7 @@ pub fn leave(app: &mut App, _: &str) {
 pub fn sign_out(app: &mut App, provider: String, name: String, way: Way) {
     let (control, cancel) = (app.control.clone(), app.threads.cancel.child());
     app.find_out("logout", move || {
-        Effect::SignedOut(match (control.sign_out(&provider, &cancel), way) {
+        Effect::SignedOut(match (control.sign_ins().sign_out(&provider, &cancel), way) {
             (Ok(_), Way::SignIn) => Some((Weight::Info, format!("Logged out of {name}"))),
             (Ok(_), Way::Key) => Some((
                 Weight::Info,
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(printed, "Saved API key for Groq. Credentials saved to ~/auth.json");
         let entry = json!({"groq": {"type": "api_key", "key": "secret-123"}});
         assert_eq!(stored(&bench), entry);
-        assert!(bench.app.control.usable_providers().contains(&"groq".to_owned()));
+        assert!(bench.app.control.models().usable_providers().contains(&"groq".to_owned()));
     }
 
     #[test]

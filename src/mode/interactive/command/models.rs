@@ -7,6 +7,7 @@ use crate::mode::interactive::dialog::scope;
 use crate::mode::interactive::dialog::tools::{self, Tool};
 use crate::mode::interactive::effect::{Effect, ModelLists, Update};
 use crate::runtime::control::Control;
+use crate::runtime::selection::is_foreign;
 use crate::runtime::{Fatal, Model};
 use crate::tui::select::{Item, List};
 use serde_json::Value;
@@ -26,7 +27,7 @@ pub fn run(app: &mut App, reference: &str) {
     app.open(model::models(lists(&app.control, true), reference, &app.config));
     let control = app.control.clone();
     app.find_out("local models", move || {
-        let found = control.find_local(LOCAL_LIMIT);
+        let found = control.models().find_local(LOCAL_LIMIT);
         let strangers = found.strangers.iter().map(ToString::to_string);
         Effect::FoundModels { has_found: !found.offers.is_empty(), strangers: strangers.collect() }
     });
@@ -50,8 +51,8 @@ fn lists(control: &Control, is_looking: bool) -> ModelLists {
     let settings = &config.settings;
     let default = settings.default_provider().zip(settings.default_model());
     ModelLists {
-        all: control.available_models(),
-        scope: control.scope().into_iter().map(|scoped| scoped.model).collect(),
+        all: control.models().available(),
+        scope: control.models().scope().into_iter().map(|scoped| scoped.model).collect(),
         current: (current.provider.clone(), current.id.clone()),
         default: default.map(|(provider, id)| (provider.to_owned(), id.to_owned())),
         is_looking,
@@ -69,9 +70,9 @@ pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
 
 /// What `/model` names among: those to change between, else all that can be used.
 fn offered(control: &Control) -> Vec<Arc<Model>> {
-    let scope = control.scope();
+    let scope = control.models().scope();
     match scope.is_empty() {
-        true => control.available_models(),
+        true => control.models().available(),
         false => scope.into_iter().map(|scoped| scoped.model).collect(),
     }
 }
@@ -92,14 +93,14 @@ fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
         let config = control.config();
         let services = &config.services;
         let model = services.registry.find(provider, id)?;
-        (services.is_actor(provider)).then_some(model)
+        (services.is_faux(provider)).then_some(model)
     })
 }
 
 /// Goes on with a model; `saves` makes it the one to begin with, too.
 pub fn choose(app: &mut App, model: &Model, saves: bool) {
     let feed = app.threads.feed.clone();
-    match app.control.set_model(&model.provider, &model.id, &mut |event| feed.event(event)) {
+    match app.control.models().set(&model.provider, &model.id, &mut |event| feed.event(event)) {
         Ok(Some(model)) => {
             match saves {
                 true => save(app, &model),
@@ -116,7 +117,7 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
 /// Goes on with the next of the models, or the one before.
 pub fn cycle(app: &mut App, is_forward: bool) {
     let feed = app.threads.feed.clone();
-    match app.control.cycle_model(is_forward, &mut |event| feed.event(event)) {
+    match app.control.models().cycle(is_forward, &mut |event| feed.event(event)) {
         Ok(Some(cycled)) => app.info(&format!("Switched to {}", cycled.model.name)),
         Ok(None) => app.info("Only one model available"),
         Err(Fatal(reason)) => app.error(&reason),
@@ -126,12 +127,12 @@ pub fn cycle(app: &mut App, is_forward: bool) {
 
 /// Says once that what is used on a subscription may be paid for besides it, where that is so.
 pub fn warn_of_extra_usage(app: &mut App) {
-    let model = app.control.model();
+    let model = app.control.models().current();
     let warns = config::flag(&app.control.config().settings, "warnings.anthropicExtraUsage");
     if app.status.knows_extra_usage
         || model.provider != "anthropic"
         || warns == Some(false)
-        || !app.control.is_subscribed(&model)
+        || !app.control.models().is_subscribed(&model)
     {
         return;
     }
@@ -152,7 +153,7 @@ fn save(app: &mut App, model: &Model) {
 
 /// Changes settings, and says `done` then; true if that went well.
 fn change_settings(app: &mut App, changes: &[(&str, Option<Value>)], done: &str) -> bool {
-    let changed = app.control.change_settings(changes);
+    let changed = app.control.preferences().change_settings(changes);
     let is_changed = changed.is_ok();
     app.warn_of(changed);
     if is_changed {
@@ -164,8 +165,8 @@ fn change_settings(app: &mut App, changes: &[(&str, Option<Value>)], done: &str)
 /// `/scoped-models`.
 pub fn scope(app: &mut App, _: &str) {
     let patterns = app.control.config().settings.enabled_models().unwrap_or_default();
-    let models = app.control.available_models();
-    app.open(scope::scope(models, &app.control.scope(), patterns, &app.config));
+    let models = app.control.models().available();
+    app.open(scope::scope(models, &app.control.models().scope(), patterns, &app.config));
 }
 
 pub fn save_scope(app: &mut App, patterns: Option<Vec<String>>) {
@@ -177,7 +178,7 @@ pub fn save_scope(app: &mut App, patterns: Option<Vec<String>>) {
 
 /// `/tools`.
 pub fn tools(app: &mut App, _: &str) {
-    let tools = app.control.tools().into_iter().map(|(tool, is_active)| {
+    let tools = app.control.tools().all().into_iter().map(|(tool, is_active)| {
         let info = tool.info();
         let about = info.snippet.clone().unwrap_or_else(|| info.spec.description.clone());
         Tool { name: info.spec.name.clone(), about, is_active }
@@ -186,12 +187,18 @@ pub fn tools(app: &mut App, _: &str) {
 }
 
 pub fn use_tools(app: &mut App, names: &[String]) {
-    let active = app.control.set_active_tools(names);
+    let active = app.control.tools().set_active(names);
     app.dialogs.update(Update::Tools(active), &app.config);
 }
 
 pub fn save_tools(app: &mut App, names: Vec<String>) {
-    let change = ("defaultTools", Some(Value::from(names)));
+    let config = app.control.config();
+    let stored = config.settings.of_user("defaultTools").and_then(Value::as_array);
+    // What names tools of other programs with this file stays.
+    let foreign = stored.into_iter().flatten().filter_map(Value::as_str);
+    let foreign = foreign.filter(|entry| is_foreign(entry.strip_prefix(['+', '-']).unwrap_or(entry)));
+    let entries: Vec<String> = names.into_iter().chain(foreign.map(str::to_owned)).collect();
+    let change = ("defaultTools", Some(Value::from(entries)));
     change_settings(app, &[change], "Tools of new sessions saved to settings");
 }
 
@@ -280,7 +287,7 @@ mod tests {
         let mut bench = Bench::new();
         let model = exact(&bench.app.control, "mock/m2").unwrap();
         let scoped = crate::runtime::Scoped { model, thinking: None };
-        bench.app.control.set_scope(vec![scoped]);
+        bench.app.control.models().set_scope(vec![scoped]);
         open(&mut bench, "");
         let screen = bench.screen(80);
         assert!(screen.contains("m2 [mock]") && !screen.contains("m1 [mock]"), "{screen}");
@@ -313,7 +320,7 @@ mod tests {
     }
 
     fn scope(bench: &Bench) -> Vec<String> {
-        let scope = bench.app.control.scope();
+        let scope = bench.app.control.models().scope();
         scope.iter().map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id)).collect()
     }
 
@@ -339,7 +346,7 @@ mod tests {
         let screen = bench.screen(80);
         assert!(screen.contains("(unsaved)"), "{screen}");
         bench.press("ctrl+p");
-        assert_eq!(bench.app.control.scope().len(), 0);
+        assert_eq!(bench.app.control.models().scope().len(), 0);
         assert!(bench.screen(80).contains("all enabled"));
         bench.press("ctrl+p down");
         assert!(bench.screen(80).contains("0/3 enabled"));
@@ -365,7 +372,7 @@ mod tests {
             thinking,
         };
         let both = vec![scoped("m2", Some(ThinkingLevel::High)), scoped("m1", None)];
-        bench.app.control.set_scope(both);
+        bench.app.control.models().set_scope(both);
         bench.send("/scoped-models");
         let screen = bench.screen(80);
         assert!(screen.contains("gone/x [unavailable]"), "{screen}");

@@ -114,12 +114,15 @@ fn ask_about_held(app: &mut App, reason: &str, wanted: Opened) {
 
 fn ask_about_folder(app: &mut App, home: &str, wanted: Opened) {
     let here = app.config.places.cwd.display().to_string();
-    let text = format!(
-        "The folder that the session worked in does not exist:\n{home}\n\nGo on in the current one?\n{here}"
-    );
+    let answers = [
+        format!("Continue in {here} (asks again next time)"),
+        format!("Fork into {here} (new session ID, original kept)"),
+        "Cancel".to_owned(),
+    ];
     let then = move |answer| match answer {
         Some(0) => vec![Effect::Open(Opened { folder: Folder::Here, ..wanted })],
+        Some(1) => vec![Effect::Open(Opened { way: Way::Fork, ..wanted })],
         _ => cancelled(),
     };
-    app.open(question("Session cwd not found", &text, &["Continue", "Cancel"], then));
+    app.open(question("Session cwd does not exist", home, &answers, then));
 }

@@ -16,21 +16,21 @@ pub fn run(app: &mut App, _: &str) {
 
 /// Writes a setting and has it count, as far as it can without a start.
 pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), String> {
-    app.control.change_settings(&[(path, value)])?;
+    app.control.preferences().change_settings(&[(path, value)])?;
     let config = app.control.config();
     let settings = &config.settings;
     match path {
         // These are switches of the session too.
         "steeringMode" => {
             let mode = QueueMode::parse(settings.steering_mode()).unwrap_or_default();
-            app.control.use_steering_mode(mode);
+            app.control.preferences().use_steering_mode(mode);
         }
         "followUpMode" => {
             let mode = QueueMode::parse(settings.follow_up_mode()).unwrap_or_default();
-            app.control.use_follow_up_mode(mode);
+            app.control.preferences().use_follow_up_mode(mode);
         }
-        "compaction.enabled" => app.control.use_auto_compaction(settings.compaction().enabled),
-        "retry.enabled" => app.control.use_auto_retry(settings.retry().enabled),
+        "compaction.enabled" => app.control.preferences().use_auto_compaction(settings.compaction().enabled),
+        "retry.enabled" => app.control.preferences().use_auto_retry(settings.retry().enabled),
         _ => {}
     }
     app.read_settings();
@@ -75,7 +75,7 @@ pub fn use_theme(app: &mut App, setting: String) {
 }
 
 pub fn list_model_levels(app: &mut App) {
-    let (models, current) = (app.control.available_models(), app.control.model());
+    let (models, current) = (app.control.models().available(), app.control.models().current());
     let settings = app.control.config().settings.clone();
     app.open(model_levels::models(models, &current, &settings));
 }
@@ -97,12 +97,12 @@ pub fn set_model_level(app: &mut App, model: &Model, level: Option<ThinkingLevel
     if let Err(reason) = write(app, model_levels::PATH, value) {
         return app.warn(&format!("Warning: {reason}"));
     }
-    let current = app.control.model();
+    let current = app.control.models().current();
     if current.provider == model.provider && current.id == model.id {
         let default = app.control.config().settings.default_thinking_level();
         let level = level.or(default).unwrap_or(ThinkingLevel::Medium);
         let feed = app.threads.feed.clone();
-        if let Err(Fatal(reason)) = app.control.set_thinking(level, &mut |event| feed.event(event)) {
+        if let Err(Fatal(reason)) = app.control.models().set_thinking(level, &mut |event| feed.event(event)) {
             app.error(&reason);
         }
         app.refresh();

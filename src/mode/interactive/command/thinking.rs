@@ -8,7 +8,7 @@ use crate::tui::select::{Item, List};
 
 /// `/thinking`: takes the level that is named, or lets the user choose.
 pub fn run(app: &mut App, name: &str) {
-    let offered = app.control.thinking_levels();
+    let offered = app.control.models().thinking_levels();
     if name.is_empty() {
         let default = app.control.config().settings.default_thinking_level();
         let default = default.unwrap_or(ThinkingLevel::Medium);
@@ -27,13 +27,13 @@ pub fn run(app: &mut App, name: &str) {
 
 /// What can be named behind `/thinking`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
-    List::found(control.thinking_levels().into_iter().map(item).collect(), text)
+    List::found(control.models().thinking_levels().into_iter().map(item).collect(), text)
 }
 
 /// Sets the level; `saves` makes it the one to begin with, too.
 pub fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
     let feed = app.threads.feed.clone();
-    match app.control.set_thinking(level, &mut |event| feed.event(event)) {
+    match app.control.models().set_thinking(level, &mut |event| feed.event(event)) {
         Ok(level) if saves => {
             app.set("defaultThinkingLevel", level.name().into());
             app.info(&format!("Default thinking level: {}", level.name()));
@@ -47,7 +47,7 @@ pub fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
 /// Goes on with the next level.
 pub fn cycle(app: &mut App) {
     let feed = app.threads.feed.clone();
-    match app.control.cycle_thinking(&mut |event| feed.event(event)) {
+    match app.control.models().cycle_thinking(&mut |event| feed.event(event)) {
         Ok(Some(level)) => app.info(&format!("Thinking level: {}", level.name())),
         Ok(None) => app.info("Current model does not support thinking"),
         Err(Fatal(reason)) => app.error(&reason),

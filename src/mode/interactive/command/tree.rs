@@ -28,7 +28,7 @@ pub fn tree(app: &mut App, _: &str) {
 
 /// Opens the tree, with the cursor on an entry or where the conversation is.
 pub fn open(app: &mut App, begin: Option<String>) {
-    let count = app.control.entry_count();
+    let count = app.control.tree().entry_count();
     if count == 0 {
         return app.info("No entries in session");
     }
@@ -37,16 +37,16 @@ pub fn open(app: &mut App, begin: Option<String>) {
     let mut tree = Tree::new(filter.unwrap_or_default(), begin);
     let home = app.config.places.home.clone();
     if count <= ENTRIES_AT_ONCE {
-        tree.take(app.control.outline(&home));
+        tree.take(app.control.tree().outline(&home));
         return app.open(tree);
     }
     app.open(tree);
     let control = app.control.clone();
-    app.find_out("tree", move || Effect::Update(Update::Outline(Some(control.outline(&home)))));
+    app.find_out("tree", move || Effect::Update(Update::Outline(Some(control.tree().outline(&home)))));
 }
 
 pub fn copy_entry(app: &mut App, id: &str) {
-    match app.control.entry_text(id) {
+    match app.control.tree().entry_text(id) {
         Some(text) => clipboard::copy(app, text, "Copied selected message to clipboard"),
         None => app.error("Selected entry has no text to copy"),
     }
@@ -110,7 +110,7 @@ pub fn navigate(app: &mut App, id: String, summary: Option<Summary>) {
         };
         let moved = session.navigate(&id, how, &mut work::listener(feed), &ticket.cancel);
         drop(ticket);
-        feed.effect(Effect::Navigated { id, moved });
+        feed.effect(Effect::Navigated { id, moved: Box::new(moved) });
     });
 }
 
@@ -139,10 +139,10 @@ pub fn arrive(app: &mut App, id: String, moved: Result<Moved, NotCompacted>) {
 /// `/fork`: a new session that ends before one of the prompts.
 pub fn fork(app: &mut App, _: &str) {
     let control = app.control.clone();
-    if control.entry_count() <= FORKS_AT_ONCE {
-        return list_forks(app, &control.fork_points());
+    if control.tree().entry_count() <= FORKS_AT_ONCE {
+        return list_forks(app, &control.tree().fork_points());
     }
-    app.find_out("fork", move || Effect::ListForks(control.fork_points()));
+    app.find_out("fork", move || Effect::ListForks(control.tree().fork_points()));
 }
 
 pub fn list_forks(app: &mut App, points: &[ForkPoint]) {

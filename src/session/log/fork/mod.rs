@@ -174,7 +174,7 @@ impl Log {
                     parent_id: parent.replace(id.clone()),
                     id,
                     timestamp,
-                    body: Body::Label(Label { extra: Map::new(), ..label }),
+                    body: Body::Label(Label { extra: Default::default(), ..label }),
                 }
             })
             .collect()

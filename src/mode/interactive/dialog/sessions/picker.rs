@@ -156,7 +156,7 @@ impl Picker {
                 }
                 !cancel.is_cancelled()
             };
-            let whole = store.infos_telling(cwd.as_deref(), part);
+            let whole = store.infos_in_parts(cwd.as_deref(), part);
             give(&whole.into_iter().map(Entry::new).collect::<Vec<_>>(), true);
         });
     }

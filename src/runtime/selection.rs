@@ -1,0 +1,164 @@
+//! Which tools are active: what the settings, `--tools` and `--exclude-tools` say, as names.
+//!
+//! A list either names tools or changes what is chosen without it: `+name` adds a tool, `-name` takes one away.
+//! Names of tools that other programs with these files have, such as `codemode` and `mcp__server__tool`, are
+//! accepted and stand for nothing.
+
+use crate::resources::settings::is_tool_change;
+
+/// The tools of a new session when nothing names others.
+pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
+
+/// What `--tools` says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Selection {
+    /// Names and patterns with `*`.
+    Only(Vec<String>),
+    /// Entries `+name` and `-name`.
+    Change(Vec<String>),
+}
+
+impl Selection {
+    /// The list of `--tools`. An error says why its entries do not go together.
+    pub fn parse(entries: Vec<String>) -> Result<Self, String> {
+        match entries.iter().filter(|entry| is_tool_change(entry)).count() {
+            0 => return Ok(Self::Only(entries)),
+            changes if changes < entries.len() => {
+                return Err("tool names cannot be mixed with +name or -name entries".into());
+            }
+            _ => {}
+        }
+        match entries.iter().find(|entry| entry.contains('*')) {
+            Some(pattern) => {
+                Err(format!("+name and -name entries take exact tool names, not patterns: {pattern}"))
+            }
+            None => Ok(Self::Change(entries)),
+        }
+    }
+}
+
+/// The names that the setting `defaultTools` chooses; names without a tool are among them.
+pub fn of_settings(entries: Option<Vec<String>>) -> Vec<String> {
+    let entries = entries.unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec());
+    let mut names: Vec<String> = entries.iter().filter(|entry| !is_tool_change(entry)).cloned().collect();
+    if names.is_empty() && !entries.is_empty() {
+        names = DEFAULT_TOOLS.map(str::to_owned).to_vec();
+    }
+    change(&mut names, &entries);
+    names
+}
+
+/// Applies the entries `+name` and `-name` in their order.
+pub fn change(names: &mut Vec<String>, entries: &[String]) {
+    for entry in entries {
+        if let Some(name) = entry.strip_prefix('-') {
+            names.retain(|known| known != name);
+        } else if let Some(name) = entry.strip_prefix('+')
+            && !name.is_empty()
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+}
+
+/// The names of `known` that `entries` name or match, each once, in the order of `entries`.
+pub fn expand(entries: &[String], known: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for entry in entries {
+        for name in known.iter().filter(|name| matches(entry, name)) {
+            if !names.iter().any(|chosen| chosen == name) {
+                names.push((*name).to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// True if `pattern` is `name`, or has a `*` for each part of it that differs.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(start) else { return false };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*').filter(|part| !part.is_empty()) {
+        match name.split_once(part) {
+            Some((_, rest)) => name = rest,
+            None => return false,
+        }
+    }
+    name.ends_with(end)
+}
+
+/// True if `entry` can only mean a tool that is not built in here and that other programs with these files have.
+pub fn is_foreign(entry: &str) -> bool {
+    const NAMES: [&str; 6] = [
+        "codemode",
+        "tool_search",
+        "powershell",
+        "list_mcp_resources",
+        "list_mcp_resource_templates",
+        "read_mcp_resource",
+    ];
+    entry.starts_with("mcp__") || NAMES.contains(&entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_setting_names_tools_or_changes_the_defaults() {
+        let rows = [
+            (None, "read bash edit write"),
+            (Some(""), ""),
+            (Some("read ls"), "read ls"),
+            (Some("+codemode"), "read bash edit write codemode"),
+            (Some("+grep -write"), "read bash edit grep"),
+            (Some("-write +write"), "read bash edit write"),
+            (Some("+ -nonsense +read"), "read bash edit write"),
+            (Some("grep +ls -grep"), "ls"),
+            (Some("-read grep"), "grep"),
+        ];
+        for (entries, expected) in rows {
+            assert_eq!(of_settings(entries.map(list)), list(expected), "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_the_command_line_is_of_one_kind() {
+        let parse = |text: &str| Selection::parse(list(text));
+        assert_eq!(parse("read mcp__*"), Ok(Selection::Only(list("read mcp__*"))));
+        assert_eq!(parse("+grep -write"), Ok(Selection::Change(list("+grep -write"))));
+        assert_eq!(parse(""), Ok(Selection::Only(Vec::new())));
+        let mixed = "tool names cannot be mixed with +name or -name entries";
+        assert_eq!(parse("read +grep"), Err(mixed.into()));
+        let pattern = "+name and -name entries take exact tool names, not patterns: +re*";
+        assert_eq!(parse("-ls +re*"), Err(pattern.into()));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_letters() {
+        let rows = [
+            ("read", "read", true),
+            ("read", "reads", false),
+            ("*", "", true),
+            ("re*", "read", true),
+            ("*d", "read", true),
+            ("r*e*d", "read", true),
+            ("r**d", "read", true),
+            ("*a*", "read", true),
+            ("rea*ead", "read", false),
+            ("*e*e*", "read", false),
+            ("r[e]ad", "read", false),
+        ];
+        for (pattern, name, expected) in rows {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+        let known = ["read", "bash", "grep"];
+        assert_eq!(expand(&list("grep * codemode"), &known), list("grep read bash"));
+    }
+}
