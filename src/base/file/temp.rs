@@ -31,7 +31,7 @@ impl Temp {
         Ok(Self { file, folder, path })
     }
 
-    /// `None` if the system or the file system does not support it.
+    /// Creates a file without a name; `None` if the system does not support that.
     #[cfg(target_os = "linux")]
     fn create_unnamed(folder: &Path, mode: u32) -> Option<File> {
         // Naming it later goes through /proc.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far larger than any real configuration.
+/// Maximum file size, far above any real configuration.
 const BYTES_MAX: u64 = 64 << 20;
 /// Age at which a lock counts as abandoned.
 const STALE_AFTER: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Two rules, the search field, a row and its number.
+/// Minimum rows: two rules, the search field, a row and its number.
 const LIST_ROWS_MIN: usize = 5;
 
 /// Cells between the margins.

@@ -60,7 +60,7 @@ const OFFERED: &[(&str, &[&str])] = &[
 enum Counts {
     Now,
     AfterReload,
-    /// For sessions that are started later.
+    /// In sessions that are started later.
     AtStart,
 }
 

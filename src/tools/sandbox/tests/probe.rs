@@ -32,7 +32,7 @@ fn number(pid: libc::c_int) -> usize {
     usize::try_from(pid).expect("a process")
 }
 
-/// An ioctl on a file outside that is open for reading only.
+/// An ioctl on a file outside of the sandbox that is open read-only.
 fn ioctl(name: &CStr, request: usize) -> libc::c_long {
     let fd = call(libc::SYS_openat, [HERE, text(name), 0, 0, 0]);
     let bytes = [0u64; 512];

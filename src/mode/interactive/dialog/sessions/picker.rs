@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Two rules, the search field, a blank and a session.
+/// Minimum rows: two rules, the search field, a blank, a session.
 const ROWS_MIN: usize = 5;
 /// Maximum rows of sessions.
 const ROWS_MAX: usize = 10;
