@@ -229,7 +229,7 @@ fn lists_of_tools_choose_or_change_what_is_declared() {
             world.write_config("settings.json", &format!(r#"{{"defaultTools": {user}}}"#));
         }
         if !project.is_empty() {
-            world.write(".pi/settings.json", &format!(r#"{{"defaultTools": {project}}}"#));
+            world.write(".pi/settings.json", format!(r#"{{"defaultTools": {project}}}"#));
         }
         let pi = world.pi().args(["--model", "mock/m1", "--no-session", "-a", "-p", "x"]);
         let outcome = pi.words(words).run().success();
