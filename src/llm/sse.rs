@@ -8,6 +8,7 @@
 //! next blank one, are the data of an event.
 
 use memchr::{memchr, memchr2};
+use std::borrow::Cow;
 
 /// The most bytes that one event may have.
 pub const EVENT_LIMIT: usize = 64 << 20;
@@ -156,10 +157,15 @@ impl SseDecoder {
         let kept = std::mem::take(&mut self.data);
         let has_kept = std::mem::take(&mut self.has_data);
         let data = only.or(has_kept.then_some(&kept));
-        let result = data.map(|data| each(&self.event, &String::from_utf8_lossy(data)));
+        let result = data.map(|data| each(&self.event, &lossy(data)));
         self.event.clear();
         result.unwrap_or(Ok(()))
     }
+}
+
+/// `bytes` as text. `from_utf8_lossy` alone reads byte by byte, which most data need not.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 impl Default for SseDecoder {

@@ -338,9 +338,9 @@ impl Answer {
 
     /// Tells the answer's id, and its model where that is another than was asked; each once.
     pub fn identify(&mut self, id: &Text<'_>, model: &Text<'_>) {
-        let response_id = id.to_owned().filter(|_| !self.has_response_id);
-        let other = |model: &String| *model != self.model.id && !self.has_response_model;
-        let response_model = model.to_owned().filter(other);
+        let response_id = id.as_str().filter(|_| !self.has_response_id).map(str::to_owned);
+        let other = |model: &&str| !self.has_response_model && *model != self.model.id;
+        let response_model = model.as_str().filter(other).map(str::to_owned);
         self.has_response_id |= response_id.is_some();
         self.has_response_model |= response_model.is_some();
         if response_id.is_some() || response_model.is_some() {

@@ -192,6 +192,30 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// The first item of a list; `None` where the list is empty, or is none.
+#[derive(Debug)]
+pub struct First<T>(pub Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Lenient<'de> for First<T> {
+    fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        let first = list.next_element()?;
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self(first))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}
+
 /// An object, if it is one.
 #[derive(Debug)]
 pub struct Object<T>(pub Option<T>);

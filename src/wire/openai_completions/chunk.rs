@@ -4,26 +4,29 @@ use super::reasoning;
 use crate::llm::message::Usage;
 use crate::wire::billed::Bill;
 use crate::wire::parse;
-use crate::wire::parse::{Count, Lenient, List, Object, Text};
+use crate::wire::parse::{Count, First, Lenient, List, Object, Text};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess};
 use serde_json::Value;
 use std::borrow::Cow;
 
+/// A piece of an answer, read once a token: what most pieces lack is boxed, to keep moves of this small.
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
 pub struct Chunk<'a> {
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub id: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub model: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub object: Text<'a>,
-    #[serde(borrow)]
-    pub choices: List<Object<Choice<'a>>>,
-    pub usage: Object<RawUsage>,
+    #[serde(default, borrow)]
+    pub choices: First<Object<Choice<'a>>>,
+    #[serde(default)]
+    pub usage: Object<Box<RawUsage>>,
     /// How much of the prompt llama.cpp has read.
-    pub prompt_progress: Object<PromptProgress>,
-    pub error: Option<Value>,
+    #[serde(default)]
+    pub prompt_progress: Object<Box<PromptProgress>>,
+    #[serde(default)]
+    pub error: Option<Box<Value>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -34,33 +37,32 @@ pub struct PromptProgress {
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
 pub struct Choice<'a> {
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub delta: Object<Delta<'a>>,
     /// The whole answer, from a server that does not stream.
-    #[serde(borrow)]
-    pub message: Object<Delta<'a>>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
+    pub message: Object<Box<Delta<'a>>>,
+    #[serde(default, borrow)]
     pub finish_reason: Text<'a>,
-    /// Where some put it.
-    pub usage: Object<RawUsage>,
+    /// Usage of the answer, from servers that put it here.
+    #[serde(default)]
+    pub usage: Object<Box<RawUsage>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
 pub struct Delta<'a> {
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub content: Content<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning_content: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning_text: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub tool_calls: List<Object<CallDelta<'a>>>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning_details: List<reasoning::Piece<'a>>,
 }
 

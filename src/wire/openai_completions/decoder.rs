@@ -95,8 +95,7 @@ impl ChunkReader {
             return Err(fault::provider_error(&error));
         }
         answer.identify(&chunk.id, &chunk.model);
-        let choice = chunk.choices.0.into_iter().next();
-        let choice = choice.and_then(|choice| choice.0).unwrap_or_default();
+        let choice = chunk.choices.0.and_then(|choice| choice.0).unwrap_or_default();
         if let Some(usage) = chunk.usage.0.as_ref().or(choice.usage.0.as_ref()) {
             let bill = usage.bill();
             let mut usage = usage.to_usage();
@@ -114,7 +113,7 @@ impl ChunkReader {
         }
         let whole = whole || chunk.object.as_str() == Some("chat.completion");
         let delta = match choice.delta.0 {
-            None if whole => choice.message.0,
+            None if whole => choice.message.0.map(|message| *message),
             delta => delta,
         };
         if let Some(delta) = delta {
@@ -184,7 +183,7 @@ impl Reader for ChunkReader {
         }
         let not_understood = || fault::not_understood("stream", data);
         if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data)
-            && !(self.reading.is_strict && chunk.choices.0.is_empty())
+            && !(self.reading.is_strict && chunk.choices.0.is_none())
         {
             return self.chunk(chunk, false, answer);
         }
@@ -193,7 +192,7 @@ impl Reader for ChunkReader {
             return if self.reading.is_strict { Err(not_understood()) } else { Ok(()) };
         }
         let chunk = Chunk::deserialize(&value).map_err(|_| not_understood())?;
-        let says_nothing = chunk.choices.0.is_empty() && chunk.usage.0.is_none();
+        let says_nothing = chunk.choices.0.is_none() && chunk.usage.0.is_none();
         if self.reading.is_strict && says_nothing && is_error(&value) {
             return Err(error_of(data, "stream"));
         }
@@ -204,7 +203,7 @@ impl Reader for ChunkReader {
         let not_understood = |_| fault::not_understood("answer", body);
         let value = parse::value(body).map_err(not_understood)?;
         let chunk = Chunk::deserialize(&value).map_err(not_understood)?;
-        if chunk.error.is_none() && chunk.choices.0.is_empty() {
+        if chunk.error.is_none() && chunk.choices.0.is_none() {
             return Err(error_of(body, "answer"));
         }
         self.chunk(chunk, true, answer)?;
