@@ -1,4 +1,5 @@
-//! The session's side of the agent's loop: stores what ends, tells the listeners, decides what follows.
+//! The session as the [`Host`] of the agent's loop: stores messages, notifies listeners, decides what comes
+//! next.
 
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
@@ -25,22 +26,22 @@ use crate::session::entry::ContextEdit;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The session's side of the loop.
+/// Connects one run of the agent's loop to its session.
 pub(super) struct Conductor<'a> {
     pub control: &'a Control,
     pub config: &'a Config,
     pub compaction: &'a mut compaction::State,
     pub guard: &'a mut Guard,
     pub ended_by: &'a mut Option<String>,
-    /// Why the last attempt at an answer failed; none since one succeeded.
+    /// Why the last request failed; `None` after a request that succeeded.
     pub failure: &'a mut Option<String>,
     pub listener: Listener<'a>,
     pub cancel: &'a CancelToken,
-    /// Retries of the answer that is being asked for.
+    /// Retries made for the current answer.
     pub attempt: u64,
-    /// Answers that were asked for again because they were not the value that was wanted.
+    /// Answers that were requested again because they were not the wanted JSON value.
     pub output_retries: usize,
-    /// True before the first request: a steering message that came since the prompt waits for the second one.
+    /// True before the first request. Steering messages then stay queued until the second request.
     pub is_first: bool,
 }
 
@@ -62,8 +63,9 @@ impl Conductor<'_> {
         Retry { enabled: self.control.state().switches.auto_retry, ..self.config.services.retry }
     }
 
-    /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
-    /// again. The log keeps it.
+    /// Leaves a failed answer out of the model's context and waits, if the retry policy allows another
+    /// attempt. True after the wait; false if there is no retry or the wait was cancelled. The log keeps the
+    /// answer.
     pub fn wait_to_retry(&mut self, failure: Option<StreamError>) -> Result<bool, Fatal> {
         let Some(failure) = failure else {
             return Ok(false);
@@ -92,7 +94,7 @@ impl Conductor<'_> {
         Ok(true)
     }
 
-    /// Says that there will be no further attempt, if there was any.
+    /// Emits `auto_retry_end` with `final_error` if there was a retry.
     pub fn end_retries(&mut self, final_error: &str) -> Result<(), Fatal> {
         if self.attempt == 0 {
             return Ok(());
@@ -101,7 +103,8 @@ impl Conductor<'_> {
         (self.listener)(&Event::AutoRetryEnd { success: false, attempt, final_error })
     }
 
-    /// What is said about an answer that is not the value which the run is to end with.
+    /// Returns the message that asks again for a JSON value, if the last answer is not the wanted one and
+    /// retries are left.
     pub fn retry_output(&mut self) -> Option<AgentMessage> {
         let wanted = self.config.wanted.as_ref()?;
         let messages = self.control.messages();
@@ -112,7 +115,7 @@ impl Conductor<'_> {
             return None;
         }
         {
-            // What waits is said first; its answer is the last one then.
+            // Queued messages go first; their answer will then be the last one.
             let queues = self.control.queues();
             if !queues.steering.is_empty() || !queues.follow_up.is_empty() {
                 return None;
@@ -123,14 +126,14 @@ impl Conductor<'_> {
         Some(control::user_message(wanted.ask_again(&fault), Vec::new()))
     }
 
-    /// What waits, after a run that left it in its queue.
+    /// Takes queued messages after a run ended without them: steering messages, or else follow-ups.
     pub fn queued(&mut self) -> Vec<AgentMessage> {
         let mut queues = self.control.queues();
         let steering = queues.steering.take();
         if steering.is_empty() { queues.follow_up.take() } else { steering }
     }
 
-    /// Both queues to the listener, when `message` leaves one of them for the conversation.
+    /// Emits both queues if `message` came from one of them.
     pub fn emit_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
         let mut told = Ok(());
         let mut queues = self.control.queues();
@@ -184,7 +187,7 @@ impl Host for Conductor<'_> {
                     timestamp: now_ms(),
                     ..CustomMessage::default()
                 }));
-                // A listener that fails here fails at the next event too, where it can end the run.
+                // A listener that fails here also fails at the next event, where the error can end the run.
                 self.control.queue().steer(note, &mut |event| drop((self.listener)(event)));
             }
             Verdict::End(reason) => {
@@ -245,7 +248,8 @@ impl Host for Conductor<'_> {
     }
 }
 
-/// What changes the model's prompt and tools from `head` to what they should be; `None` when nothing does.
+/// Returns the change of prompt sections and tools from `head` to `sections` and `tools`, or `None` if they
+/// are equal.
 fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -> Option<SystemMessage> {
     let patch = prompt::diff(&head.sections, sections);
     let specs: Vec<_> = tools.iter().map(|tool| &tool.info().spec).collect();

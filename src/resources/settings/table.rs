@@ -1,17 +1,17 @@
-//! All settings, one row each: the table checks types, holds the defaults, and feeds `pi config` and the
+//! All settings, one row each. The table checks types, holds the defaults, and generates `pi config` and the
 //! manual.
 
 use super::form::{Form, LEVELS};
 use serde_json::{Value, json};
 
-/// One setting.
+/// A row of the table: one setting.
 #[derive(Debug)]
 pub struct Key {
-    /// Names with dots between, as they nest in the file.
+    /// The names of nested objects and of the setting, separated by dots.
     pub path: &'static str,
     pub form: Form,
     pub preset: Preset,
-    /// True if a project cannot set it.
+    /// True if a project cannot set the value.
     pub is_global: bool,
     pub help: &'static str,
 }
@@ -19,7 +19,7 @@ pub struct Key {
 /// The default of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Preset {
-    /// No value; described in these words, which may be empty.
+    /// No value. The text describes the behavior, and may be empty.
     Told(&'static str),
     Flag(bool),
     Count(u64),
@@ -42,7 +42,7 @@ const fn global(path: &'static str, form: Form, preset: Preset, help: &'static s
 }
 
 impl Preset {
-    /// The default as a value.
+    /// Returns the default as a JSON value; `None` if there is none.
     pub fn value(self) -> Option<Value> {
         match self {
             Self::Told(_) => None,
@@ -54,7 +54,7 @@ impl Preset {
     }
 }
 
-/// The row of a setting.
+/// Returns the row of the setting `path`.
 pub fn find(path: &str) -> Option<&'static Key> {
     keys().find(|key| key.path == path)
 }

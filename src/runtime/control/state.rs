@@ -1,4 +1,4 @@
-//! What a session is made from, and the part that changes while the session lives.
+//! The parts that a session is made of, and its mutable state.
 
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
@@ -10,7 +10,7 @@ use crate::session::Conversation;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A conversation and what its requests need.
+/// A conversation, and the model, tools and configuration of its requests.
 pub struct Parts {
     pub conversation: Conversation,
     pub model: Arc<Model>,
@@ -26,28 +26,28 @@ pub(crate) struct State {
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Tools that the conversation which the state began with has removed.
+    /// Names of tools that the conversation had removed when it was opened.
     removed: Vec<String>,
-    /// The prompt for the active tools.
+    /// The sections of the system prompt for the active tools.
     pub sections: Arc<Map<String, Value>>,
-    /// Tools that the mode adds to those of the configuration, whatever the conversation.
+    /// Tools that a mode registered besides those of the configuration. Kept when the conversation changes.
     pub registered: Vec<Arc<dyn Tool>>,
     pub name: Option<String>,
     pub switches: Switches,
-    /// Commands of the user that ended while a run was under way.
+    /// Records of the user's shell commands that ended during a run, to be appended after it.
     pub held_back: Vec<AgentMessage>,
-    /// Commands of the user that run.
+    /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
-    /// A compaction that was asked for by hand, or a move in the tree.
+    /// The cancel token of a manual compaction or a move in the tree.
     pub compaction: Option<CancelToken>,
-    /// Compactions under way, of whatever kind.
+    /// Number of automatic compactions under way.
     pub compacting: usize,
     pub retry: Option<CancelToken>,
     pub when_idle: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// What a command can switch on and off. Switches outlive a change of the conversation.
+/// Switches that commands change. Kept when the conversation changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Switches {
     pub auto_retry: bool,
@@ -56,7 +56,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Switches as the settings have them.
+    /// Reads the switches from the settings.
     pub(super) fn of(config: &Config, interrupt: InterruptMode) -> Self {
         Self {
             auto_retry: config.services.retry.enabled,
@@ -66,13 +66,13 @@ impl Switches {
     }
 }
 
-/// When a steering message is looked at.
+/// When queued steering messages reach the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterruptMode {
-    /// After all tools of the turn have ended.
+    /// After all tool calls of the turn have ended.
     #[default]
     Wait,
-    /// After each tool; tools run one at a time, and those that have not begun are skipped.
+    /// After each tool call. Calls run one at a time, and those that have not started are skipped.
     Immediate,
 }
 
@@ -94,7 +94,7 @@ impl InterruptMode {
 }
 
 impl State {
-    /// The state that `parts` begin with, and the conversation.
+    /// Makes the initial state of a session, and returns the conversation beside it.
     pub(super) fn new(parts: Parts) -> (Self, Conversation) {
         let Parts { mut conversation, model, thinking, tools, config } = parts;
         conversation.hide(config.services.vault().clone());
@@ -120,7 +120,8 @@ impl State {
         (state, conversation)
     }
 
-    /// Goes on with what `next` begins with. What the user switched, registered and runs stays.
+    /// Takes over conversation, model and tools from `next`. Switches, registered tools and running commands
+    /// stay.
     pub(super) fn succeed(&mut self, next: Self) {
         let Self { config, model, thinking, tools, removed, name, .. } = next;
         self.config = config;
@@ -133,24 +134,24 @@ impl State {
         self.activate_beside(names, &removed);
     }
 
-    /// Makes the tools with these names active, and those that were registered, but for the `removed` ones.
+    /// Activates the tools with these names, and the registered tools that are not in `removed`.
     fn activate_beside(&mut self, mut names: Vec<String>, removed: &[String]) {
         names.extend(names_of(&self.registered).into_iter().filter(|name| !removed.contains(name)));
         self.activate(&names);
     }
 
-    /// Makes the tools that a conversation has recorded the active ones.
+    /// Activates the tools that a conversation has recorded.
     pub(super) fn restore_tools(&mut self, recorded: RecordedTools) {
         self.activate_beside(recorded.active, &recorded.removed);
     }
 
-    /// All tools that can be made active.
+    /// Returns all tools that can be made active.
     pub fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
         self.config.tools.iter().chain(&self.registered).cloned().collect()
     }
 
-    /// Makes the tools with these names the active ones, in their order, each once; names of no tool are left out.
-    /// Gives the names that are active now.
+    /// Activates the tools with these names, each once and in this order, and deactivates all others. Unknown
+    /// names are ignored. Returns the names of the active tools.
     pub(super) fn activate(&mut self, names: &[String]) -> Vec<String> {
         let tools = tools_named(&self.all_tools(), names);
         self.sections = Arc::new(self.config.sections(&tools));
