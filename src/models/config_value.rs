@@ -89,7 +89,8 @@ pub fn learn(value: &str, name: &str, env: &Env, vault: &Vault) {
     }
 }
 
-/// Adds the variables in `value` that look like secrets to `vault`, for a header whose name does not suggest one.
+/// Adds the variables in `value` that look like secrets to `vault`, for a header whose name does not suggest
+/// one.
 pub fn learn_variables(value: &str, env: &Env, vault: &Vault) {
     for variable in variables(value) {
         vault.learn_if_random(variable, &env.get(variable).unwrap_or_default());
