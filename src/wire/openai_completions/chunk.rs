@@ -1,4 +1,4 @@
-//! What a server sends: one object for a piece of an answer, or for a whole one.
+//! The chunks of a streamed answer, and a complete answer.
 
 use super::reasoning;
 use crate::llm::message::Usage;
@@ -21,7 +21,7 @@ pub struct Chunk<'a> {
     #[serde(borrow)]
     pub choices: List<Object<Choice<'a>>>,
     pub usage: Object<RawUsage>,
-    /// How much of the prompt llama.cpp has read.
+    /// How much of the prompt llama.cpp has processed.
     pub prompt_progress: Object<PromptProgress>,
     pub error: Option<Value>,
 }
@@ -38,12 +38,12 @@ pub struct PromptProgress {
 pub struct Choice<'a> {
     #[serde(borrow)]
     pub delta: Object<Delta<'a>>,
-    /// The whole answer, from a server that does not stream.
+    /// The complete answer of a server that does not stream.
     #[serde(borrow)]
     pub message: Object<Delta<'a>>,
     #[serde(borrow)]
     pub finish_reason: Text<'a>,
-    /// Where some put it.
+    /// Some servers report usage here.
     pub usage: Object<RawUsage>,
 }
 
@@ -94,7 +94,7 @@ pub struct CustomDelta<'a> {
     pub input: Text<'a>,
 }
 
-/// Text, or parts of text and thinking.
+/// Text, or a list of text and thinking parts.
 #[derive(Debug, Default)]
 pub enum Content<'a> {
     #[default]
@@ -108,7 +108,7 @@ pub enum Content<'a> {
 pub struct ContentPart<'a> {
     #[serde(borrow)]
     pub text: Text<'a>,
-    /// Parts again, or text.
+    /// A list of parts, or text.
     pub thinking: Option<Value>,
 }
 
@@ -130,7 +130,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// A part, or the text of one.
+/// A content part, or its text.
 #[derive(Debug, Default)]
 struct ListedPart<'a>(Option<ContentPart<'a>>);
 
@@ -151,7 +151,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ListedPart<'a> {
 }
 
 impl ContentPart<'_> {
-    /// The thinking of the part, whatever form it has.
+    /// The part's thinking as text.
     pub fn thinking_text(&self) -> String {
         match &self.thinking {
             Some(Value::String(text)) => text.clone(),
@@ -164,7 +164,7 @@ impl ContentPart<'_> {
     }
 }
 
-/// JSON as text, as it should be; or the JSON itself, which becomes text here.
+/// Arguments as JSON text. Some servers send a JSON object instead, which is converted to text.
 #[derive(Debug, Default)]
 pub struct Arguments<'a>(pub Option<Cow<'a, str>>);
 
@@ -216,7 +216,7 @@ struct CompletionDetails {
 }
 
 impl RawUsage {
-    /// What the answer has cost, by a server that says so.
+    /// The cost of the answer as reported by the server.
     pub fn bill(&self) -> Bill<'_> {
         Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
     }
