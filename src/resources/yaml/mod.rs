@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use value::{flow, quoted, scalar, uncomment};
 
-/// Deepest nesting that is parsed.
+/// Maximum nesting that is parsed.
 const DEPTH_MAX: usize = 16;
 
 /// A syntax error, and its line, counted from 1.
