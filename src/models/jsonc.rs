@@ -1,13 +1,12 @@
-//! JSON with comments and trailing commas, as people write configuration.
+//! Removes comments and trailing commas from JSON.
 //!
-//! What is not JSON is overwritten with spaces, so that every line and column that a parser names
-//! afterwards is the one in the file.
+//! They are overwritten with spaces, so that lines and columns in a parser's error are correct for the file.
 
-/// `text` as plain JSON of the same length. Text that is not JSON either way is left for the parser to
-/// complain about. A byte order mark is no part of the text.
+/// `text` as plain JSON of the same length. Other errors are left for the parser. `text` must not begin with
+/// a byte order mark.
 pub fn strip(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
-    // The last comma, and how many stood together: two are a mistake, and are left for the parser.
+    // The last comma, and the number of adjacent commas: two are an error, which is left for the parser.
     let (mut comma, mut commas) = (0, 0);
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {

@@ -1,4 +1,4 @@
-//! A request for a message.
+//! Builds a request to Anthropic's messages protocol.
 
 use super::compat::Compat;
 use super::messages::{self, OutputConfig};
@@ -17,10 +17,10 @@ use serde::Serialize;
 
 const VERSION: &str = "2023-06-01";
 
-/// Sent where neither the caller nor the model says how much an answer may be, in tokens.
+/// Output limit if neither the caller nor the model sets one, in tokens.
 const DEFAULT_MAX_TOKENS: u64 = 16384;
 
-/// The least that may be spent on thinking, in tokens.
+/// Smallest thinking budget, in tokens.
 const MIN_BUDGET: u64 = 1024;
 
 const OAUTH: &str = "oauth-2025-04-20";
@@ -54,7 +54,7 @@ enum WireThinking {
     },
 }
 
-/// Thinking that no longer fits what is before it is left out instead of refused.
+/// Asks the server to drop thinking that no longer matches the preceding messages, instead of rejecting it.
 #[derive(Serialize)]
 struct BlockBinding {
     prefix_mismatch_behavior: &'static str,
@@ -70,14 +70,14 @@ struct Fallback<'a> {
     model: &'a str,
 }
 
-/// Everything the parts of a request are made from.
+/// The input of a request.
 struct Request<'a> {
     model: &'a Model,
     context: &'a Context,
     options: &'a StreamOptions,
     compat: Compat<'a>,
     transcript: Transcript<'a>,
-    /// Tools come and go inside the conversation.
+    /// True if tools are added and removed inside the conversation.
     tool_changes: bool,
 }
 
@@ -88,7 +88,7 @@ pub fn request(
 ) -> Result<HttpRequest, StreamError> {
     let compat = Compat::of(model);
     let transcript = Transcript::new(context, compat.system_in_place);
-    // A list of tools that all wait to be added is refused.
+    // A list of tools that are all deferred would be rejected.
     let tool_changes = compat.tools_in_place && !transcript.initial_tools.is_empty();
     let request = Request { model, context, options, compat, transcript, tool_changes };
     Ok(HttpRequest {
@@ -125,13 +125,13 @@ impl Request<'_> {
         headers.finish(self.model, self.options, &proofs)
     }
 
-    /// A token of a subscription, not a key.
+    /// True if the key is the token of a subscription.
     fn is_oauth(&self) -> bool {
         let key = self.options.api_key.as_ref();
         self.model.provider != "github-copilot" && key.is_some_and(|key| key.expose().contains("sk-ant-oat"))
     }
 
-    /// Features asked for by header. A header of the model's or the caller's own takes their place.
+    /// Beta features to request. A header of the model or the caller replaces this list.
     fn betas(&self) -> Vec<&'static str> {
         let compat = &self.compat;
         let has_tools = !self.transcript.current_tools.is_empty();
@@ -203,13 +203,13 @@ impl Request<'_> {
         if !self.tool_changes {
             return tools::convert_all(&transcript.current_tools, &self.compat, mark);
         }
-        // The list never changes: what comes and goes later is said in messages.
+        // The list never changes: later changes are sent in messages.
         let mut list = tools::convert_all(&transcript.initial_tools, &self.compat, mark)?;
         list.push(tools::placeholder());
         Ok(list)
     }
 
-    /// The limit of the answer and, where thinking has a budget, the part of it for thinking.
+    /// The output limit, and the thinking budget if the model takes one; both in tokens.
     fn tokens(&self) -> (u64, Option<u64>) {
         let (model, context, options) = (self.model, self.context, self.options);
         let base = limits::output_tokens(model, context, options)
@@ -223,7 +223,7 @@ impl Request<'_> {
         let max_tokens = base.saturating_add(budget).min(ceiling);
         let max_tokens = limits::clamp_to_window(model, context, max_tokens);
         let budget = limits::with_room_for_answer(budget, max_tokens).max(MIN_BUDGET);
-        // The budget is part of the limit: under a small one there is no room to think.
+        // The budget is part of the limit: a small limit leaves no room to think.
         (max_tokens, (max_tokens > MIN_BUDGET).then_some(budget))
     }
 
@@ -239,7 +239,8 @@ impl Request<'_> {
                 block_binding: Some(BlockBinding { prefix_mismatch_behavior: "drop_block" }),
             };
             body.set("thinking", &thinking);
-            // Part of what is cached, so it never changes; and the lowest, for accounts may be kept below a level.
+            // The cache depends on this value, so it never changes; the lowest is used, since accounts may be
+            // limited to it.
             body.set("output_config", &OutputConfig { effort: "low" });
             return;
         }
@@ -256,7 +257,7 @@ impl Request<'_> {
                 let thinking = WireThinking::Enabled { budget_tokens: budget, display: DISPLAY };
                 body.set("thinking", &thinking);
             }
-            // No room to think beside an answer.
+            // There is no room to think beside an answer.
             (None, None) if self.thinks() && Compat::can_be_off(self.model) => {
                 body.set("thinking", &WireThinking::Disabled);
             }
