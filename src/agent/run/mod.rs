@@ -184,8 +184,8 @@ pub fn run(
     Ok(None)
 }
 
-/// Returns the input of a run without a prompt: nothing if the last message awaits an answer, otherwise
-/// queued messages. An empty queue is then an error.
+/// Returns the input of a run without a prompt: none if the last message awaits an answer, otherwise queued
+/// messages. It is an error if no message is queued then.
 fn continuation(host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
     let messages = host.messages();
     let mut spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));

@@ -285,7 +285,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the next line if it continues the value. A blank line does if a continuing line follows.
+    /// Returns the next line if it continues the value. A blank line continues the value if a later line
+    /// does.
     fn further(&mut self, indent: usize) -> Option<&'a str> {
         let rest = self.lines.get(self.at..)?;
         let next = rest.iter().find(|line| !line.text.is_empty())?;
