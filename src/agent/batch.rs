@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most calls that run at once. Further calls wait for a free thread.
+/// Maximum number of calls that run at once. Further calls wait for a free thread.
 const THREADS_MAX: usize = 16;
 
 const SKIPPED: &str = "Skipped: the user sent a new message before this call began";

@@ -7,7 +7,7 @@ use crate::llm::message::AssistantMessage;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// An event of a run. It borrows from the loop, so listeners copy what they keep.
+/// An event of a run, borrowed from the loop for the duration of a call.
 ///
 /// Order in a run without errors: `AgentStart`, `TurnStart`, start and end of each input message, start,
 /// updates and end of the answer, events of the tool calls, start and end of each result, `TurnEnd`, further

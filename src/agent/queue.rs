@@ -58,8 +58,8 @@ impl Queue {
         self.take_of(self.marked)
     }
 
-    /// Takes one or all waiting messages, depending on the mode. Until [`Queue::started`], they count as
-    /// queued.
+    /// Takes one or all waiting messages, depending on the mode. Taken messages count as queued until
+    /// [`Queue::started`].
     pub fn take(&mut self) -> Vec<AgentMessage> {
         self.take_of(self.waiting.len())
     }

@@ -77,7 +77,7 @@ pub struct ToolInfo {
     pub snippet: Option<String>,
     /// Rules for the system prompt while the tool is active.
     pub rules: Vec<String>,
-    /// Purposes for which the system prompt can refer to the tool.
+    /// Purposes for which the system prompt refers to the tool.
     pub serves: Serves,
     /// True if every batch with this tool must run one call at a time.
     pub sequential: bool,
@@ -85,7 +85,7 @@ pub struct ToolInfo {
     pub reads_only: bool,
 }
 
-/// Purposes of a tool that the system prompt mentions without a tool's name.
+/// Purposes that the system prompt mentions, if an active tool serves them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serves {
     /// True if the tool can read a file that the prompt names, such as a skill.

@@ -14,10 +14,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Most bytes that are read from stdin.
+/// Maximum size of the input on stdin, in bytes.
 const INPUT_MAX: u64 = 100 << 20;
 
-/// How long to wait for a silent pipe if there is another prompt.
+/// Maximum wait for a silent pipe if there is another prompt.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// Time after which the user is told that pi waits for stdin.

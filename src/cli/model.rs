@@ -170,7 +170,7 @@ No models available. There is no key in the environment or auth.json, and no ser
   Or run a model: ollama serve                   (servers that are found: pi docs local)
   Or look first:  pi --model faux/demo -p \"What is in this folder?\"";
 
-/// Returns the thinking level of a new session, clamped to what the model supports.
+/// Returns the thinking level that a session starts with, clamped to what the model supports.
 pub fn thinking(
     asked: Option<ThinkingLevel>,
     settings: &Settings,

@@ -17,7 +17,7 @@ use crate::session::store::{Found, Store, Stored};
 use crate::session::{Log, SessionError, SyncMode, upkeep};
 use std::path::{Path, PathBuf};
 
-/// Most sessions that `--resume` offers.
+/// Maximum number of sessions that `--resume` offers.
 const OFFERED_MAX: usize = 50;
 
 /// Advice for `--continue` if the newest session is in use.
@@ -30,7 +30,7 @@ pub fn store(dirs: &Dirs, settings: &Settings, session_dir: Option<&str>, cwd: &
     Store::new(dirs.agent(), named, sync)
 }
 
-/// A session that was opened.
+/// An opened session, with a draft if the user chose one.
 pub struct Opened {
     pub log: Log,
     /// A prompt that got no answer, to be edited.

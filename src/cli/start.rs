@@ -93,7 +93,7 @@ pub fn work_in(dir: &str) -> Result<(), String> {
 }
 
 impl Launch {
-    /// Changes to the folder of `--cwd`. Questions to the user are allowed.
+    /// Makes a launch that may ask the user questions. Changes to the folder of `--cwd`.
     pub fn new(args: &Args) -> Result<Self, String> {
         let is_interactive = ask::is_drawn(&args.run);
         let questions = match args.run.mode {
@@ -166,7 +166,7 @@ impl Launch {
         open::store(&inputs.dirs, &inputs.settings, self.session_dir.as_deref(), &inputs.cwd)
     }
 
-    /// Makes the session of `log`, which can change to other conversations.
+    /// Makes the session of `log`. The session can change to other conversations.
     pub fn session(
         mut self,
         inputs: Inputs,

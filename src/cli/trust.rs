@@ -153,7 +153,7 @@ impl Question<'_> {
         )
     }
 
-    /// Asks again until the project has not changed during the question.
+    /// Asks the user. Asks again if the project has changed during the question.
     fn ask(
         &self,
         agreed: &Agreed,

@@ -1,4 +1,4 @@
-//! `pi update --models`: fetches newer models than the built-in ones.
+//! `pi update --models`: fetches newer models than the built-in ones. Nothing else in pi fetches them.
 //!
 //! `pi update` alone prints how the program was installed and which command updates it: the program never
 //! replaces itself.
@@ -21,7 +21,7 @@ const USAGE: &str = "pi update --models [--offline]";
 /// The URL of the reference's model catalogue; `PI_CATALOG_URL` overrides it.
 const CATALOG_URL: &str = "https://pi.dev";
 
-/// Most requests that run at once.
+/// Maximum number of requests that run at once.
 const PARALLEL: usize = 8;
 
 /// Runs `pi update`. Returns the exit code.

@@ -9,7 +9,7 @@ use super::text_file::{self, Bounds};
 use std::path::{Path, PathBuf};
 
 const DEPTH_MAX: usize = 5;
-/// Most files that one context file may import.
+/// Maximum number of files that one context file may import.
 const FILES_MAX: usize = 200;
 
 /// Limits of the imports in a context file.

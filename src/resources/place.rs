@@ -15,9 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Deepest nesting of folders, since links may form loops.
+/// Maximum nesting of folders, since links may form loops.
 const DEPTH_MAX: usize = 16;
-/// Most entries of one folder tree that are examined.
+/// Maximum number of entries that are examined in one folder tree.
 const ENTRIES_MAX: usize = 20_000;
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
@@ -53,7 +53,6 @@ pub struct Places<'a> {
     pub home: Option<&'a Path>,
     pub cwd: &'a Path,
     pub settings: &'a Settings,
-    /// True if the project is trusted.
     pub is_trusted: bool,
 }
 

@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a text file.
+/// Maximum size of a text file, in bytes.
 pub const BYTES_MAX: u64 = 1 << 20;
 
 /// Folders of the system, which contain devices and the environment and memory of processes.

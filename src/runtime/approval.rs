@@ -143,8 +143,8 @@ pub trait Approver: Send + Sync {
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision;
 }
 
-/// The approver of a session, and the tools that it allowed for good. Kept when the session changes to
-/// another conversation.
+/// A session's approver, and the tools that are allowed while the program runs. Both are kept when the
+/// session changes to another conversation.
 #[derive(Default)]
 pub(super) struct Approvals {
     approver: Mutex<Option<Arc<dyn Approver>>>,

@@ -41,7 +41,8 @@ pub(super) struct Conductor<'a> {
     pub attempt: u64,
     /// Answers that were requested again because they were not the wanted JSON value.
     pub output_retries: usize,
-    /// True before the first request. Steering messages then stay queued until the second request.
+    /// True before the first request. Steering messages that arrived after the prompt then stay queued until
+    /// the second request.
     pub is_first: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The configuration of a conversation, and [`configure`], which makes it.
 //!
-//! Files and the environment ([`Inputs`], [`Resources`]) give its values, and the command line or an
-//! embedding program ([`Overrides`]) takes precedence. A start, a reload, an ACP session and the SDK all use
+//! Files and the environment provide values ([`Inputs`], [`Resources`]); the command line or an embedding
+//! program takes precedence ([`Overrides`]). A start, a reload, an ACP session and the SDK all use
 //! [`configure`].
 
 use super::approval;
@@ -101,7 +101,7 @@ pub struct Overrides {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelOverrides {
     pub provider: Option<String>,
-    /// Model pattern.
+    /// Pattern of the model.
     pub model: Option<String>,
     /// Patterns of the models that the user can cycle through.
     pub models: Option<Vec<String>>,
@@ -123,7 +123,7 @@ pub struct ToolOverrides {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxOverrides {
-    /// `off`, `read-only` or `workspace`.
+    /// Mode of the sandbox: `off`, `read-only` or `workspace`.
     pub mode: Option<String>,
     pub network: bool,
     /// Folders that commands may write to, besides the working folder.

@@ -16,17 +16,17 @@ use std::time::Duration;
 /// Limits of a session's runs; `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Most answers to one prompt.
+    /// Maximum number of answers to one prompt.
     pub turns: Option<u64>,
-    /// Most US dollars for all requests while the program runs.
+    /// Maximum US dollars for all requests while the program runs.
     pub cost: Option<f64>,
-    /// Most tokens for all requests while the program runs, cached input included.
+    /// Maximum tokens for all requests while the program runs, cached input included.
     pub tokens: Option<u64>,
-    /// Most US dollars for the whole session, earlier runs of the program included.
+    /// Maximum US dollars for the whole session, earlier runs of the program included.
     pub session_cost: Option<f64>,
-    /// Most tokens for the whole session, earlier runs of the program included.
+    /// Maximum tokens for the whole session, earlier runs of the program included.
     pub session_tokens: Option<u64>,
-    /// Time limit of one prompt.
+    /// Maximum duration of one prompt.
     pub time: Option<Duration>,
     /// True to end runs that repeat themselves.
     pub loops: bool,
@@ -50,7 +50,7 @@ impl Limits {
 
 /// Number of recent turns in which repetition is looked for.
 const WINDOW: usize = 10;
-/// How often an equal turn may occur in the window.
+/// Maximum number of equal turns in the window.
 const SAME_MAX: usize = 5;
 
 /// Checks the limits of a session's runs.
@@ -67,7 +67,7 @@ pub struct Guard {
     warned: Option<u64>,
 }
 
-/// Tokens and US dollars.
+/// Spending: tokens and US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     pub tokens: u64,
@@ -205,7 +205,7 @@ pub struct TimeLimit(Option<Watch>);
 struct Watch {
     limit: Duration,
     done: CancelToken,
-    /// Returns true if it cancelled the run.
+    /// Thread that returns true if it cancelled the run.
     thread: JoinHandle<bool>,
 }
 

@@ -6,7 +6,7 @@ use crate::models::local::{Allowed, Stranger};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// Which servers of other users may be used. The file is read each time that servers are looked for.
+/// Servers of other users that may be used. The file is read each time that servers are looked for.
 #[derive(Clone, Debug)]
 pub struct LocalServers {
     file: PathBuf,

@@ -17,7 +17,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Parses a schema. An error names what is not JSON or cannot be checked.
+    /// Parses a schema. An error says that `text` is not JSON, or names keywords that pi cannot check.
     pub fn parse(text: &str) -> Result<Self, String> {
         let schema = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
         match schema::unsupported(&schema).as_slice() {

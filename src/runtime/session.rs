@@ -84,8 +84,8 @@ impl Session {
         self.control.log().header().clone()
     }
 
-    /// Returns the last message of the conversation if it is an answer. A failed answer that was left out of
-    /// the conversation comes first.
+    /// Returns the last message of the conversation if it is an answer. If a failed answer was left out of
+    /// the conversation, returns that answer.
     pub fn last_answer(&self) -> Option<Arc<AssistantMessage>> {
         if let Some(failed) = &self.compaction.failed {
             return Some(failed.clone());
@@ -333,7 +333,7 @@ impl Session {
     }
 }
 
-/// Which start events of a run still lack their end event. If the run fails, the missing events are emitted.
+/// Events of a run that have a start but no end yet. If the run fails, the end events are emitted.
 #[derive(Default)]
 struct OpenRun {
     run: bool,
@@ -351,7 +351,7 @@ impl OpenRun {
         }
     }
 
-    /// Emits a failed answer, which is not logged, and the missing end events. The reference does so, too.
+    /// Emits a failed answer, which is not logged, and the missing end events, as the reference does.
     fn fail(
         &self,
         model: &Model,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Most commands of the user that may run at once.
+/// Maximum number of the user's commands that run at once.
 const SHELLS_MAX: usize = 64;
 
 #[derive(Clone, Debug, Serialize)]

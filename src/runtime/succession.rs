@@ -44,7 +44,7 @@ pub enum Way {
 /// Why a stored session was not opened.
 #[derive(Debug, PartialEq)]
 pub enum NotOpened {
-    /// Another process writes to it.
+    /// Another process writes to the session, as the text explains.
     Held(String),
     /// The session's recorded folder, which does not exist any more.
     FolderGone(PathBuf),
@@ -204,7 +204,7 @@ impl Session {
     }
 }
 
-/// Returns an error if a session has a path but was not saved: it cannot be copied.
+/// Returns an error if the session has a path but is not saved, since an unsaved session cannot be copied.
 fn check_saved(log: &Log) -> Result<(), SessionError> {
     match log.path() {
         Some(path) if !log.is_saved() => Err(SessionError::NotSaved { path: path.to_owned() }),

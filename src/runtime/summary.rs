@@ -77,7 +77,7 @@ impl Summarizer<'_> {
         task: &Task<'_>,
         listener: Listener<'_>,
     ) -> Result<Summary, Failure> {
-        /// Parts smaller than this are not halved after a too large request.
+        /// Parts of fewer characters are not halved again when a request is too large.
         const LEAST_CHARS: u64 = 4000;
         let paragraphs = transcript::paragraphs(&message::to_llm(messages));
         let whole: u64 = paragraphs.iter().map(|text| utf16_len(text)).sum();

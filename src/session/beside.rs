@@ -7,7 +7,7 @@ use crate::base::file;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns an error if a folder beside a session file is a symbolic link: it may have been planted.
+/// Returns an error if a folder beside a session file is a symbolic link, which could redirect writes.
 pub fn refuse_link(folder: &Path) -> io::Result<()> {
     match folder.symlink_metadata() {
         Ok(there) if there.is_symlink() => {

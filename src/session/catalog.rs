@@ -1,8 +1,8 @@
 //! Lists sessions quickly: rows are kept in an index, and only changed files are read.
 //!
-//! The index is `cache/sessions.jsonl` in the agent folder, with one row a line. It can be removed at any
-//! time, since the session files contain all of it; a damaged row costs one read of its file. A row is valid
-//! while size, time and inode of its file are unchanged.
+//! The index is `cache/sessions.jsonl` in the agent folder, with one row a line. The index can be removed at
+//! any time, since it is made from the session files; a damaged row costs one read of its file. A row is
+//! valid while size, time and inode of its file are unchanged.
 
 use super::info::{Info, Row, Stamp};
 use crate::base::file::{self, Temp};

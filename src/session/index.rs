@@ -5,8 +5,8 @@
 //! joined. Any other line is parsed as JSON.
 //!
 //! A damaged line does not affect the entries around it. If its beginning is readable, it stays in the tree.
-//! Otherwise, an entry whose parent is missing is attached to the last readable entry before the damage, or
-//! without damage to the entry before it.
+//! An entry whose parent is missing is attached to the last readable entry before the damage, or, if no line
+//! is damaged, to the entry before it.
 
 use super::entry::{self, Header, VERSION};
 use memchr::memmem::{self, Finder};
@@ -421,8 +421,8 @@ pub(super) fn parent_and_kind(line: &[u8]) -> Option<(Option<String>, Kind)> {
     serde_json::from_slice::<Line>(line).ok()?.head().map(own)
 }
 
-/// Returns the kind of an entry whose line appears complete. Unlike a scan, accepts entries of version 1,
-/// which have no ids.
+/// Returns the kind of an entry whose line appears complete. Entries of version 1, which have no ids, are
+/// accepted, too.
 pub(super) fn line_kind(line: &[u8]) -> Option<Kind> {
     if let Some((head, rest)) = Head::parse(line)
         && rest.ends_with(b"}")

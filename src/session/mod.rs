@@ -1,7 +1,7 @@
 //! Stored conversations: entries, the log file, the tree of entries, and the model's context.
 //!
-//! A session is an append-only file of JSON lines. Memory holds only the index of the entries; an entry's
-//! content is read from the file when it is needed.
+//! A session is an append-only file of JSON lines. A log keeps only an index of the entries in memory; the
+//! content of an entry is read from the file when needed.
 
 pub mod beside;
 mod called_skill;

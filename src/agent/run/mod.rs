@@ -4,8 +4,8 @@
 //! queues, hooks) is behind [`Host`].
 //!
 //! A turn is one answer and the results of its tool calls. A failed or aborted answer ends the run, and its
-//! tool calls do not run. Neither do those of an answer that was cut at the output limit, since their
-//! arguments may be incomplete. After an abort, every call still has a result.
+//! tool calls do not run. The tool calls of an answer that was cut at the output limit do not run either,
+//! since their arguments may be incomplete. After an abort, every call still has a result.
 
 use super::batch;
 use super::event::AgentEvent;
@@ -71,7 +71,7 @@ pub trait Host {
     /// Returns all messages of the conversation that have ended.
     fn messages(&self) -> Arc<Vec<AgentMessage>>;
 
-    /// Handles an event. A message must be part of the conversation when the call for its end returns.
+    /// Handles an event. After `MessageEnd`, its message must be part of the conversation.
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal>;
 
     /// Called before every turn but the first, for instance to compact the conversation.
@@ -184,7 +184,8 @@ pub fn run(
     Ok(None)
 }
 
-/// Returns the input of a run without a prompt: nothing, or queued messages. Without either it is an error.
+/// Returns the input of a run without a prompt: none if the last message awaits an answer, otherwise queued
+/// messages. It is an error if no message is queued then.
 fn continuation(host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
     let messages = host.messages();
     let mut spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));

@@ -153,8 +153,8 @@ fn check_unions<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &
     }
 }
 
-/// Adds the faults of a value that none of `choices` allows. They are those of the choice that was most
-/// likely meant: the one with the value's tag, or else the one that declares most of its properties.
+/// Adds the faults of a value that no choice allows, as seen by the choice that was most likely meant: the
+/// one with the value's tag, or else the one that declares most of the value's properties.
 fn explain_union<'a>(
     value: &Value,
     choices: &'a [Value],
@@ -211,7 +211,7 @@ fn tag<'a>(choices: &[&'a Value]) -> Option<(&'a str, Vec<&'a Value>)> {
     })
 }
 
-/// Most values of a list that a message shows.
+/// Maximum number of values that a message lists.
 const LISTED_MAX: usize = 20;
 
 fn list_values<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {

@@ -53,7 +53,7 @@ fn all_faults<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>) -> Vec<St
     faults.into_lines()
 }
 
-/// Most characters of a string that an error message repeats.
+/// Maximum length of a string that an error message repeats, in characters.
 const SHOWN_MAX: usize = 500;
 
 fn shortened(arguments: &Map<String, Value>) -> Map<String, Value> {

@@ -11,10 +11,10 @@ use std::cell::{Cell, RefCell};
 
 pub const ENDLESS: &str = "the schema refers to itself without end";
 
-/// Most nested references and steps into the value.
+/// Maximum nesting of references and steps into the value.
 pub const DEPTH_MAX: usize = 400;
 
-/// Most references that are followed in a check: a base, and an addition for each part of the value.
+/// Maximum number of references that a check follows: a base, and an addition for each part of the value.
 const FOLLOWED_MAX: usize = 4096;
 const FOLLOWED_PER_PART: usize = 256;
 
@@ -27,7 +27,7 @@ pub struct Scope<'a> {
     left: Cell<usize>,
 }
 
-/// A followed reference, or a step into the value. Dropping it goes back.
+/// The target of a followed reference, or a step into the value. Dropped when the check leaves it.
 pub struct Step<'s, 'a> {
     scope: &'s Scope<'a>,
     target: &'a Value,
@@ -39,7 +39,8 @@ impl<'a> Scope<'a> {
         Self { root, path: RefCell::default(), left: Cell::new(left) }
     }
 
-    /// Returns the target of the `$ref` in `schema`. `None` if there is no reference, or no target.
+    /// Returns the target of the `$ref` in `schema`; `None` if there is no reference, or no target. A
+    /// reference that is endless or nested too deeply is an error.
     pub fn follow(&self, schema: &'a Value) -> Result<Option<Step<'_, 'a>>, &'static str> {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
             return Ok(None);

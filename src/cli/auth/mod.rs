@@ -57,7 +57,7 @@ enum Kind {
     BearerToken,
 }
 
-/// Ends a command early with a text for stderr and an exit code.
+/// The end of a command that failed: a text for stderr, and the exit code.
 struct Stop {
     text: String,
     code: u8,

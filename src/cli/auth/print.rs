@@ -8,7 +8,7 @@ use crate::llm::secret::Secret;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Least time that a printed token remains valid, so that a script can use it.
+/// Minimum time that a printed token remains valid, so that a script can use it.
 const MIN_EXPIRY: Duration = Duration::from_secs(30 * 60);
 
 struct Candidate {

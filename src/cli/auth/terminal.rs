@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// Most bytes of a line.
+/// Maximum length of a line, in bytes.
 const LINE_LIMIT: usize = 64 << 10;
 
 pub(super) struct Console {

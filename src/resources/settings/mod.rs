@@ -55,9 +55,9 @@ pub struct Retry {
     pub max_retries: u64,
     pub base_delay_ms: u64,
     pub max_agent_delay_ms: u64,
-    /// Most attempts inside one request.
+    /// Maximum number of attempts inside one request.
     pub provider_max_retries: u64,
-    /// Longest wait that a server may ask for; 0 for no limit.
+    /// Maximum delay that a server may ask for; 0 for no limit.
     pub provider_max_retry_delay_ms: u64,
 }
 
@@ -249,13 +249,13 @@ impl Settings {
         self.text("httpProxy").map(str::trim).filter(|proxy| !proxy.is_empty())
     }
 
-    /// Returns how long a server may be silent; `None` for no limit.
+    /// Returns the maximum silence of a server; `None` for no limit.
     pub fn http_idle_timeout(&self) -> Option<Duration> {
         let ms = self.effective("httpIdleTimeoutMs").as_ref().and_then(timeout_ms)?;
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 
-    /// Returns how long a server may take until its first bytes; `None` for no limit.
+    /// Returns the maximum time until a server's first bytes; `None` for no limit.
     pub fn request_timeout(&self) -> Option<Duration> {
         match self.get("retry.provider.timeoutMs").and_then(timeout_ms) {
             Some(ms) => (ms > 0).then(|| Duration::from_millis(ms)),

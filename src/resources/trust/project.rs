@@ -28,8 +28,8 @@ const SURFACES: [&str; 8] = [
 const RUNNING_KEYS: [&str; 6] =
     ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages"];
 
-/// Most files of a project that are hashed. If there are more, the name of the next file is hashed in place
-/// of the rest.
+/// Maximum number of a project's files that are hashed. If there are more, the name of the next file is
+/// hashed in place of the rest.
 const FILES_MAX: usize = 2000;
 
 /// A project, identified by its real path.

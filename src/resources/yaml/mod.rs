@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use value::{flow, quoted, scalar, uncomment};
 
-/// Deepest nesting that is parsed.
+/// Maximum nesting that is parsed.
 const DEPTH_MAX: usize = 16;
 
 /// A syntax error, and its line, counted from 1.
@@ -285,7 +285,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the next line if it continues the value. A blank line does if a continuing line follows.
+    /// Returns the next line if it continues the value. A blank line continues the value if a later line
+    /// does.
     fn further(&mut self, indent: usize) -> Option<&'a str> {
         let rest = self.lines.get(self.at..)?;
         let next = rest.iter().find(|line| !line.text.is_empty())?;

@@ -185,7 +185,7 @@ impl Compactor<'_> {
             known.or_else(|| {
                 let env = self.services.credentials.env();
                 let is_local = provider == local::PROVIDER;
-                // All servers are allowed: the user named this one in the setting.
+                // All servers are allowed, since the setting names a local model.
                 let found = is_local.then(|| local::discover(env, LOCAL_LIMIT, &local::Allowed::All))?;
                 found.find(&wanted).map(|offer| offer.model.clone())
             })

@@ -325,7 +325,7 @@ impl Control {
         config.commands.list()
     }
 
-    /// Waits for `delay` before a retry. True if the wait was cancelled.
+    /// Waits for `delay` before a retry. True if `run` or the wait was cancelled.
     pub(super) fn wait_to_retry(&self, run: &CancelToken, delay: std::time::Duration) -> bool {
         let wait = run.child();
         self.state().retry = Some(wait.clone());

@@ -61,12 +61,12 @@ impl Preferences<'_> {
         self.control.state().switches.auto_retry = on;
     }
 
-    /// Sets when steering messages are looked at, while the program runs.
+    /// Sets when queued steering messages reach the model. The choice is not stored.
     pub fn set_interrupt_mode(&self, mode: InterruptMode) {
         self.control.state().switches.interrupt = mode;
     }
 
-    /// Writes one of the user's settings. Most settings take effect at the next run.
+    /// Writes one of the user's settings. The change takes effect at the next run, or earlier.
     pub fn remember(&self, setting: &str, value: Value) -> Result<(), String> {
         self.change_settings(&[(setting, Some(value))])
     }

@@ -72,7 +72,8 @@ pub enum InterruptMode {
     /// After all tool calls of the turn have ended.
     #[default]
     Wait,
-    /// After each tool call. Calls run one at a time, and those that have not started are skipped.
+    /// After each tool call. Calls run one at a time; once a message is queued, calls that have not started
+    /// are skipped.
     Immediate,
 }
 

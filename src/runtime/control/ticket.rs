@@ -86,8 +86,8 @@ impl Control {
 }
 
 impl Ticket {
-    /// Ends the run and appends held-back messages; true then. False if a message is queued and `leave_queue`
-    /// is not set: the run then continues with that message.
+    /// Ends the run, appends held-back messages and returns true. If a message is queued and `leave_queue` is
+    /// not set, returns false: the run then continues with that message.
     pub(crate) fn finish(&mut self, leave_queue: bool) -> Result<bool, Fatal> {
         let control = self.control.clone();
         let queues = control.queues();

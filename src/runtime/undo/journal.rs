@@ -116,7 +116,7 @@ pub struct Journal {
     state: Mutex<Option<Written>>,
 }
 
-/// What the journal's folder contains.
+/// Sizes and numbers of the contents in the journal's folder.
 struct Written {
     next: u64,
     bytes: u64,

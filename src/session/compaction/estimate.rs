@@ -1,8 +1,8 @@
 //! Estimates the size of a conversation in tokens, as the reference does for compaction.
 //!
 //! Four characters (UTF-16 units) count as one token, and an image as 4,800 characters. The token usage that
-//! a provider reported for an answer covers all messages up to that answer. It is ignored after an edit or a
-//! compaction of these messages.
+//! a provider reported for an answer covers all messages up to that answer, unless an edit or a compaction
+//! has changed them since.
 
 use super::current_system;
 use crate::agent::message::AgentMessage;

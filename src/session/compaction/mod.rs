@@ -52,8 +52,8 @@ impl Sizes {
     const KEEP: u64 = 20_000;
 
     /// Returns the sizes for a window of `window` tokens. Configured sizes are used unchanged. The default
-    /// reserve is lowered to a quarter of the window if it exceeds two thirds of it, and the default `keep`
-    /// to half of the room beside the reserve if it exceeds that room.
+    /// reserve is lowered to a quarter of the window if the reserve exceeds two thirds of the window. The
+    /// default `keep` is lowered to half of the room beside the reserve if `keep` exceeds that room.
     pub fn new(window: u64, reserve: Option<u64>, keep: Option<u64>) -> Self {
         let is_known = window > 0;
         let reserve = reserve.unwrap_or(match Self::RESERVE {

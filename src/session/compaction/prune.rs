@@ -9,7 +9,7 @@ use crate::llm::message::text_of;
 use crate::session::context::Projected;
 use std::sync::Arc;
 
-/// Smallest output to move, in tokens.
+/// Minimum size of an output to move, in tokens.
 const SMALLEST_TOKENS: u64 = 1000;
 
 /// The output of a tool call that is moved into a file.

@@ -3,7 +3,7 @@
 use crate::llm::estimate::utf16_len;
 use crate::llm::message::{AssistantMessage, Block, Content, Message};
 
-/// Most characters of a tool result.
+/// Maximum length of a tool result, in characters (UTF-16 units).
 const RESULT_CHARS: u64 = 2000;
 
 /// Formats messages as labelled paragraphs. System messages and images are omitted.

@@ -337,7 +337,7 @@ fn bash(html: &mut Html, frame: &Frame<'_>, bash: &BashExecution) {
     frame.end(html);
 }
 
-/// An entry with its surroundings on the page.
+/// An entry, and the context to show it.
 struct Frame<'a> {
     entry: &'a Entry,
     survey: &'a Survey,
@@ -400,7 +400,7 @@ impl Frame<'_> {
         self.end(html);
     }
 
-    /// Adds a line between messages.
+    /// Adds a line of text for an entry that is not a message.
     fn mark(&self, html: &mut Html, text: &str) {
         html.open("p", &[("class", "mark"), ("id", &self.entry.id)]);
         html.text(text);

@@ -6,7 +6,7 @@ use crate::markdown::{self, Align, Block, Inline, List, Style, Table, is_safe_li
 /// How a line break inside a paragraph is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Lines {
-    /// As a space, the Markdown rule.
+    /// As a space, as in Markdown.
     Joined,
     /// As a line break.
     Kept,

@@ -194,7 +194,7 @@ pub fn open(path: &Path) -> Result<Log, SessionError> {
     }
 }
 
-/// Returns the file name of an export: `pi-session-NAME.html`, where NAME is that of the session file.
+/// Returns the file name of an export, such as `pi-session-NAME.html` for the session file `NAME.jsonl`.
 pub fn default_name(session: &Path, format: Format) -> PathBuf {
     let mut name = OsString::from("pi-session-");
     let file = session.file_name().unwrap_or_default();

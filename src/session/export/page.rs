@@ -91,7 +91,7 @@ impl Page<'_> {
         let when = match to {
             Some(to) if to != from => {
                 let day = |minute: &str| minute.get(..11).map(str::to_owned);
-                // On one day, the time alone is enough for the end.
+                // If the session ended on the day it began, only the end's time is shown.
                 let short = day(&from).and_then(|day| to.strip_prefix(&day));
                 format!("{from} – {} UTC", short.unwrap_or(&to))
             }

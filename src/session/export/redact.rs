@@ -11,7 +11,7 @@ use std::fmt;
 
 const HIDDEN: &str = "[redacted]";
 
-/// Smallest length of a known secret, in bytes. Shorter values, such as `none`, are not secrets.
+/// Minimum length of a known secret, in bytes. Shorter values, such as `none`, are not secrets.
 const LEN_MIN: usize = 8;
 
 /// Regular expressions of secrets. Groups named `keep…` and `after` are kept.

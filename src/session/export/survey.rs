@@ -11,7 +11,7 @@ use crate::session::index::Kind;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most characters of a line in the outline.
+/// Maximum length of a line in the outline, in characters.
 const STEP_MAX: usize = 72;
 
 #[derive(Default)]

@@ -16,7 +16,7 @@ use std::time::UNIX_EPOCH;
 
 /// Stands in for the first message of a session without messages.
 const NO_MESSAGES: &str = "(no messages)";
-/// Bytes kept of the first message.
+/// Maximum length of the first message, in bytes.
 const FIRST_MESSAGE_MAX: usize = 4096;
 
 /// A session in a list.
@@ -207,7 +207,7 @@ impl Row {
     }
 }
 
-/// Longest line that is searched for a header, in bytes.
+/// Maximum length of a line that is searched for a header, in bytes.
 const HEADER_MAX: u64 = 1 << 20;
 
 /// Text and time of a user or assistant message.
