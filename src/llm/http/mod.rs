@@ -119,7 +119,7 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
     Some(&found.1)
 }
 
-/// A request.
+/// An HTTP request to send.
 pub(crate) struct Request<'a> {
     pub method: Method,
     pub url: &'a str,

@@ -144,7 +144,7 @@ enum Edit {
 #[derive(Clone, Debug)]
 struct Need {
     edit: Edit,
-    /// True after the user was told of the change.
+    /// True after a notice told the user about the change.
     told: bool,
 }
 
@@ -168,7 +168,7 @@ pub(super) struct Fitting<'a> {
     url: &'a str,
     server: &'a str,
     needs: Vec<Need>,
-    /// Names of lost parameters of which the user has not been told yet.
+    /// Names of removed parameters that the next notice to the user lists.
     missed: Vec<String>,
     rounds: usize,
 }
