@@ -32,7 +32,6 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listener {
     address: IpAddr,

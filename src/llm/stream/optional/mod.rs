@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Maximum number of changes to one request. A server may name one parameter at a time.
 const ROUNDS_MAX: usize = 8;
 
-/// Advice added to an error that remains.
+/// Advice added to the error if a rejected parameter cannot be left out.
 const ADVICE: &str =
     "(the switches under `compat` in models.json say what a server takes; see: pi docs models)";
 
