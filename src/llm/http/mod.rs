@@ -410,7 +410,7 @@ impl Answer {
         body
     }
 
-    /// Makes the connection independent of the cancel token.
+    /// Drops the cancel token: a later cancellation does not close the connection.
     pub(crate) fn detach(self) -> Rest {
         Rest { body: self.body, lease: self.lease }
     }
