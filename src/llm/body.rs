@@ -157,7 +157,7 @@ pub struct CacheControl {
 }
 
 impl CacheControl {
-    /// `long`: keep for an hour instead of five minutes.
+    /// A mark that lasts an hour if `long`, otherwise five minutes.
     pub fn new(long: bool) -> Self {
         Self { r#type: "ephemeral", ttl: long.then_some("1h") }
     }

@@ -17,8 +17,8 @@ pub struct Head {
 }
 
 impl Context {
-    /// Applies all system messages in order. For providers that accept the prompt and tools only at the
-    /// start.
+    /// The result of applying all system messages in order, for providers that accept the prompt and tools
+    /// only at the start.
     pub fn head(&self) -> Head {
         let mut head = Head::default();
         for message in &self.messages {

@@ -125,7 +125,7 @@ pub enum ErrorKind {
     Request,
     /// A failure of name lookup, connection or TLS, or a body that was cut off.
     Transport,
-    /// No event arrived in time; see [`Clocks`](crate::llm::options::Clocks).
+    /// A time limit was exceeded, such as one of [`Clocks`](crate::llm::options::Clocks).
     Timeout,
     /// The server answered with an error status, or sent an error inside the stream.
     Provider,

@@ -234,7 +234,7 @@ mod tests {
         (events, result.and_then(|()| decoder.end()))
     }
 
-    /// Checks what `input` says: whole, cut in two at every byte, and byte by byte.
+    /// Checks the decoded messages of `input`: whole, cut in two at every byte, and byte by byte.
     #[track_caller]
     fn check(input: &[u8], expected: &[(&str, &str)], end: Result<(), Broken>) {
         let expected = expected.iter().map(|(name, data)| ((*name).to_owned(), (*data).to_owned()));

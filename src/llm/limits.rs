@@ -102,7 +102,7 @@ pub fn cache_key(options: &StreamOptions) -> Option<String> {
 /// When `prompt_cache_key` is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheKey {
-    /// To OpenAI, and with long cache retention.
+    /// Sent to OpenAI, and to other servers with long cache retention.
     Auto,
     Always,
     Never,

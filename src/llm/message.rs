@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
 /// Unknown fields, such as those of a newer version, which are written back. One word in size if empty, since
-/// every block has them.
+/// every block contains an `Extra`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extra(Option<Box<Map<String, Value>>>);
 

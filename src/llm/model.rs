@@ -276,7 +276,7 @@ pub fn provider_id(name: &str) -> &str {
     former_provider_id("azure").filter(|former| *former == name).map_or(name, |_| "azure")
 }
 
-/// The former id of a provider, if it had another one in earlier versions.
+/// The id of a provider in earlier versions; `None` if the id has not changed.
 pub fn former_provider_id(id: &str) -> Option<&'static str> {
     (id == "azure").then_some("azure-openai-responses")
 }
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The levels of a model, and what each of the seven becomes on it, as the reference has them.
+    /// Checks the levels of a model, and to which level each of the seven is clamped, as in the reference.
     #[track_caller]
     fn check(map: Value, levels: &str, clamped: &str) {
         let model =

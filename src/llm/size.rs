@@ -7,7 +7,7 @@ use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::{Block, Content, Message};
 use crate::llm::model::Model;
 
-/// `body_bytes`: size of the request body.
+/// Checks a request against the model's limits. `body_bytes`: size of the request body.
 pub fn check(model: &Model, context: &Context, body_bytes: usize) -> Result<(), StreamError> {
     let Some(limits) = &model.input_limits else {
         return Ok(());
@@ -88,7 +88,7 @@ mod tests {
         json!({"role": "toolResult", "toolCallId": id, "toolName": "x", "isError": false, "content": images})
     }
 
-    /// What is said, if anything.
+    /// The error of the check, if any.
     fn said(limits: Value, messages: Value, bytes: usize) -> Option<StreamError> {
         let model = testing::model(json!({"inputLimits": limits}));
         check(&model, &testing::context(&messages), bytes).err()

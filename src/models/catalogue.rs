@@ -51,7 +51,7 @@ pub struct Row {
 }
 
 impl Section {
-    /// `None` if the provider is not built in.
+    /// The lines of `provider`; `None` if it is not built in.
     pub fn of(provider: &str) -> Option<Self> {
         let mark = format!("\n[{provider}]");
         let start = memmem::find(TEXT.as_bytes(), mark.as_bytes())?;
@@ -248,7 +248,7 @@ mod tests {
             json("nvidia", "nvidia/nemotron-3-ultra-550b-a55b")["headers"]["NVCF-POLL-SECONDS"],
             "3600"
         );
-        // The reference's requests to this provider say that they are another product's.
+        // The reference's headers for this provider claim to be another product.
         assert!(json("github-copilot", "gpt-6-sol").get("headers").is_none());
     }
 

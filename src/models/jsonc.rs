@@ -1,6 +1,7 @@
 //! Removes comments and trailing commas from JSON.
 //!
-//! They are overwritten with spaces, so that lines and columns in a parser's error are correct for the file.
+//! The removed text is overwritten with spaces, so that lines and columns in a parser's error are correct for
+//! the file.
 
 /// `text` as plain JSON of the same length. Other errors are left for the parser. `text` must not begin with
 /// a byte order mark.
@@ -82,7 +83,7 @@ mod tests {
         assert_invariants(input, &output);
     }
 
-    /// Same length, same line breaks, nothing to do the second time.
+    /// Checks that the output keeps length and line breaks, and that a second run changes nothing.
     #[track_caller]
     fn assert_invariants(input: &str, output: &str) {
         assert_eq!(input.len(), output.len());
@@ -130,7 +131,7 @@ mod tests {
         check("/* open ,]", "          ");
     }
 
-    /// A document as tokens, which may be put apart anywhere.
+    /// Splits a document into tokens, between which comments may be inserted.
     fn tokens(value: &Value, out: &mut Vec<String>) {
         match value {
             Value::Array(items) => {

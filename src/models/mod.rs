@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::base::testing::TempDir;
 
-    /// A registry with this `models.json`; nothing may be wrong with it.
+    /// A registry with this `models.json`, which must be valid.
     fn registry(models_json: &str) -> Registry {
         let dir = TempDir::create();
         dir.write(FILE_NAME, models_json);
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Every way to ask gives the same models.
+    /// Checks that all functions return equal models.
     #[track_caller]
     fn assert_consistent(registry: &Registry) {
         let all = registry.all();

@@ -1,7 +1,7 @@
 //! Custom tools, whose input is text that follows a grammar.
 //!
-//! Only the provider sees them as custom tools; elsewhere they have one argument. Requests convert the
-//! argument to the input, and decoders convert the input to JSON arguments.
+//! In the program a custom tool has one argument: requests convert the argument to the input, and decoders
+//! convert the input to JSON arguments.
 
 use super::schema;
 use super::transform::Call;

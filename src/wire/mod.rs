@@ -100,7 +100,6 @@ pub fn left_out(model: &Model) -> Option<String> {
     (!is_there).then(|| format!("{} of {} cannot be asked: {}", model.id, model.provider, absent(feature)))
 }
 
-/// The protocol called `name`.
 pub fn find(name: &str) -> Option<Api> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
 }

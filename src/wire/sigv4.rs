@@ -167,8 +167,8 @@ mod tests {
     /// 2015-08-30T12:36:00Z, the time of AWS's published test suite.
     const NOW: u64 = 1_440_938_160_000;
 
-    /// A case of AWS's published test suite: method, path, headers beside host and date, body, and the
-    /// names and signature that it expects.
+    /// Checks a case of AWS's published test suite: method, path, headers besides host and date, body, and
+    /// the expected names and signature.
     #[track_caller]
     fn check(method: &str, path: &str, headers: &[(&str, &str)], body: &str, names: &str, signature: &str) {
         let scope = Scope { region: "us-east-1", service: "service", now_ms: NOW };

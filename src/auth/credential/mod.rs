@@ -64,7 +64,7 @@ pub struct Resolved {
     pub env: Vec<(String, String)>,
     /// Names in lower case, each once. `None` as a value removes a header that the protocol would send.
     pub headers: Vec<(String, Option<String>)>,
-    /// Overrides the model's base URL; `None` if that is used as it is.
+    /// Overrides the model's base URL; `None` leaves the URL unchanged.
     pub base_url: Option<String>,
     /// Keys, region and endpoint of a request to AWS.
     pub aws: Option<Arc<Access>>,
@@ -194,7 +194,7 @@ impl Credentials {
         &self.env
     }
 
-    /// What is wrong with auth.json, to be shown at the start.
+    /// A warning about auth.json, to be shown at the start.
     pub fn warning(&self) -> Option<String> {
         self.file.warning()
     }

@@ -54,7 +54,6 @@ impl Store {
         Ok(Self { path: path.to_owned(), _foreign: foreign, _folder: held })
     }
 
-    /// The current entries of the file.
     pub fn read(&self) -> Result<Map<String, Value>, StreamError> {
         let entries = read_entries(&self.path).map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
         Ok(entries.as_ref().clone())

@@ -54,7 +54,7 @@ struct Open {
 }
 
 impl Callback {
-    /// Listens on `port` (0 for any free port) of loopback. `host` is another address to listen on, for a
+    /// Listens on `port` (0 for any free port) of `host`, by default of loopback. Another `host` serves a
     /// browser on another machine.
     pub fn start(host: Option<&str>, port: u16, expected: Expected) -> io::Result<Self> {
         let address = match host.unwrap_or("127.0.0.1") {

@@ -99,7 +99,6 @@ pub(super) fn authorize(flow: &Flow<'_>, device: &Device, host: &str) -> Result<
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// The result of one poll.
 pub(super) enum Poll<T> {
     Done(T),
     Pending,

@@ -19,7 +19,6 @@ pub(super) fn text<'e>(entry: &'e Entry, name: &str) -> Option<&'e str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The refresh token of an entry.
 pub(super) fn refresh_token(entry: &Entry) -> Result<&str, StreamError> {
     text(entry, "refresh").ok_or_else(|| failed("there is no \"refresh\" token"))
 }

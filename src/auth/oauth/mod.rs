@@ -5,8 +5,8 @@
 //! pastes the redirect address. In the device flow the user enters a code on a page of the provider while the
 //! program polls. The result is the provider's entry in auth.json, field for field as in the reference.
 //!
-//! Requests carry this program's own name; no header claims to be another program. A provider may refuse
-//! them; the error then names alternatives.
+//! Requests carry this program's own name; no header claims to be another program. A provider may refuse such
+//! requests; the error then names alternatives.
 //!
 //! The user is asked through [`Interaction`], so this module needs no terminal. Not here: storing entries and
 //! deciding when to renew (`auth::credential`).

@@ -244,7 +244,7 @@ impl Answer {
         text(&self.fields, name)
     }
 
-    /// A number above zero.
+    /// The field `name`, if it is a number above zero.
     pub fn positive(&self, name: &str) -> Option<f64> {
         let number = self.fields.get(name).and_then(Value::as_f64);
         number.filter(|number| number.is_finite() && *number > 0.0)

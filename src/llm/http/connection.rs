@@ -20,7 +20,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Lease>>> = const { RefCell::new(None) };
 }
 
-/// The socket of one request, and what is known of its connection.
+/// The socket of one request, and the state of its connection.
 #[derive(Default)]
 pub(super) struct Lease(Mutex<State>);
 

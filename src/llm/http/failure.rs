@@ -184,7 +184,7 @@ fn io_text(error: &io::Error, target: &Target, phase: Phase) -> String {
     }
 }
 
-/// Failed name lookups have no error kind.
+/// True if a name lookup failed: such errors have no kind of their own.
 fn is_lookup(error: &io::Error) -> bool {
     error.raw_os_error().is_none() && error.to_string().contains("lookup address")
 }

@@ -119,7 +119,7 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
     Some(&found.1)
 }
 
-/// A request.
+/// An HTTP request to send.
 pub(crate) struct Request<'a> {
     pub method: Method,
     pub url: &'a str,
@@ -410,7 +410,7 @@ impl Answer {
         body
     }
 
-    /// Makes the connection independent of the cancel token.
+    /// Drops the cancel token: a later cancellation does not close the connection.
     pub(crate) fn detach(self) -> Rest {
         Rest { body: self.body, lease: self.lease }
     }

@@ -1,4 +1,4 @@
-//! Converts an answer with an error status: the error text in its body, the retry delay, and the request id.
+//! Converts an answer with an error status to an error with text, retry delay, and request id.
 
 use super::failure::{Target, one_line};
 use super::header;

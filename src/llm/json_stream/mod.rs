@@ -41,7 +41,7 @@ pub struct PartialJson {
     text: String,
 }
 
-/// The position of a container in its parent.
+/// The position of a container in its parent: a member of an object, or the last element of an array.
 enum Step {
     Member(String),
     LastElement,

@@ -102,7 +102,7 @@ impl EventHider {
         Self { set, open: Vec::new() }
     }
 
-    /// Hides secrets in the next events.
+    /// Hides secrets in the next `events` of the answer.
     pub fn pass(&mut self, events: &mut Vec<AssistantEvent>) {
         if self.set.is_none() {
             return;

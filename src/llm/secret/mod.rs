@@ -1,4 +1,4 @@
-//! Known secrets, and how they are hidden.
+//! Hides known secrets in text for models, files and the screen.
 //!
 //! A [`Vault`] holds the keys, tokens and passwords known to the program, each with a name: its variable, or
 //! its place in auth.json or models.json. Text for a model, a file or the screen shows `‹secret:NAME›` in

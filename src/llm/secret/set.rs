@@ -11,7 +11,7 @@ pub struct Set {
     pub(super) automaton: AhoCorasick,
     pub(super) values: Vec<Vec<u8>>,
     shown: Vec<String>,
-    /// The first bytes of the values.
+    /// True for each byte that begins a value.
     pub(super) first: [bool; 256],
     /// Length of the longest value, in bytes.
     pub(super) longest: usize,

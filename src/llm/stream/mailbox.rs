@@ -1,7 +1,7 @@
 //! A bounded queue of events from the provider thread to the stream's handle; the reader takes all events at
 //! once.
 //!
-//! The reader is woken only when an event enters an empty queue, not for each event as by a channel.
+//! The reader is woken when an event enters an empty queue; a channel would wake it for each event.
 
 use crate::llm::event::AssistantEvent;
 use crate::llm::protocol::Gone;

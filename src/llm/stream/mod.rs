@@ -200,7 +200,6 @@ impl StreamHandle {
         Some(event)
     }
 
-    /// Updates the list of open blocks.
     fn note_open(&mut self, event: &AssistantEvent) {
         use AssistantEvent as E;
         match *event {

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(PATTERNS.len(), FORMS.len());
     }
 
-    /// Checks that `body` names exactly `expected` among words that a request has.
+    /// Checks that the parameters found in `body` are exactly `expected`.
     #[track_caller]
     fn check(body: &str, expected: &[&str]) {
         let known = |path: &Vec<String>| {
@@ -186,7 +186,7 @@ mod tests {
             &["metadata", "store"],
         );
         check(r#"{"detail":"Unsupported parameter: prompt_cache_key"}"#, &["prompt_cache_key"]);
-        // LiteLLM, in both forms, and what it was told by a server behind it.
+        // LiteLLM, in both forms, and with the error of a server behind it.
         check(
             r#"{"error":{"message":"litellm.UnsupportedParamsError: anthropic does not support parameters: ['store', 'prompt_cache_key'], for model=claude. To drop these, set `litellm.drop_params=True`","type":"None","param":null,"code":"400"}}"#,
             &["store", "prompt_cache_key"],

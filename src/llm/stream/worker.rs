@@ -89,7 +89,6 @@ impl From<Broken> for Stop {
     }
 }
 
-/// The body of the thread.
 pub(super) fn run(job: &Job, writer: Writer) {
     let mut secrets = Secrets::new(&job.options.vault);
     if let Some(key) = &job.options.api_key {

@@ -9,10 +9,10 @@
 //! | vLLM | 8000 | `/v1/models` |
 //! | SGLang | 30000 | `/v1/models` |
 //!
-//! All addresses are probed at the same time, and the result is what has answered at the time limit; a server
-//! that accepts a connection and never answers costs no more than the limit, which also ends its thread. Only
-//! this machine is probed, except for hosts in `PI_LOCAL_URL` and `LLAMA_BASE_URL`; a remote `OLLAMA_HOST` is
-//! ignored, since it configures another program.
+//! All addresses are probed in parallel, and the result contains the servers that answered within the time
+//! limit; a server that accepts a connection and never answers costs no more than the limit, which also ends
+//! its thread. Only this machine is probed, except for hosts in `PI_LOCAL_URL` and `LLAMA_BASE_URL`; a remote
+//! `OLLAMA_HOST` is ignored, since it configures another program.
 //!
 //! A program on a well-known port is treated as a model, whose tool calls are run. A server of another user
 //! of this machine is therefore left out until the user agrees: see [`owner`].

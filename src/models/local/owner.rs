@@ -32,7 +32,6 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listener {
     address: IpAddr,
@@ -145,7 +144,7 @@ mod tests {
     const HEAD: &str =
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 
-    /// Words of 32 bits as the kernel of this machine writes them.
+    /// Formats 32-bit words in native byte order, as the kernel does.
     fn hex(bytes: &[u8]) -> String {
         let word = |word: &[u8]| format!("{:08X}", u32::from_ne_bytes(word.try_into().unwrap()));
         bytes.chunks(4).map(word).collect()
@@ -180,7 +179,7 @@ mod tests {
             check(&[(four, "0A", uid)], four, Owner::User(uid));
         }
         check(&[], four, Owner::Hidden);
-        // Not listening: a connection, and what is left of one.
+        // Not listening: an open connection, and a closed one.
         check(&[(four, "01", 1500), (four, "06", 0)], four, Owner::Hidden);
     }
 
@@ -192,7 +191,7 @@ mod tests {
             check(&[(any, "0A", own)], "127.0.0.1", Owner::Machine);
         }
         check(&[("::ffff:127.0.0.1", "0A", other)], "127.0.0.1", Owner::User(other));
-        // The one of that very address is reached.
+        // The socket bound to this address receives the connection.
         check(&[("::", "0A", other), ("127.0.0.1", "0A", own)], "127.0.0.1", Owner::Machine);
         check(&[("0.0.0.0", "0A", own), ("127.0.0.1", "0A", other)], "127.0.0.1", Owner::User(other));
         check(&[("127.0.0.2", "0A", other)], "127.0.0.1", Owner::Hidden);

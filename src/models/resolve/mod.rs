@@ -104,7 +104,7 @@ pub struct Scoped {
 #[derive(Clone, Copy, Default)]
 pub struct Start<'a> {
     pub wanted: Wanted<'a>,
-    /// `--models`, or the setting.
+    /// The models of `--models`, otherwise of the setting.
     pub scope: &'a [Scoped],
     /// Provider and id of the last model in the continued session.
     pub session: Option<(&'a str, &'a str)>,

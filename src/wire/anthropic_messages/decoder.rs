@@ -97,7 +97,7 @@ impl MessageReader {
         usage.cache_write_1h = kept_long.or(usage.cache_write_1h);
     }
 
-    /// Reports the usage. `raw` may contain a bill.
+    /// Reports the usage. `raw` is the server's usage object, which may contain the billed cost.
     fn tell_usage(&mut self, raw: Option<&RawUsage>, answer: &mut Answer) {
         let usage = &mut self.usage;
         let parts = [usage.output, usage.cache_read, usage.cache_write];

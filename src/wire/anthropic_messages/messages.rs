@@ -23,7 +23,7 @@ const ID_LIMIT: usize = 64;
 pub struct WireMessage<'a> {
     role: &'static str,
     content: Vec<WireBlock<'a>>,
-    /// Set only on messages without content.
+    /// The effort, in a message that has no other content.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
 }

@@ -70,7 +70,6 @@ struct Fallback<'a> {
     model: &'a str,
 }
 
-/// The input of a request.
 struct Request<'a> {
     model: &'a Model,
     context: &'a Context,

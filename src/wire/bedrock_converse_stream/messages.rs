@@ -83,7 +83,7 @@ pub struct CachePoint {
 }
 
 impl CachePoint {
-    /// `long`: keep for an hour instead of five minutes.
+    /// A mark that lasts an hour if `long`, otherwise five minutes.
     pub fn new(long: bool) -> Self {
         Self { r#type: "default", ttl: long.then_some("1h") }
     }

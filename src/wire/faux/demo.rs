@@ -8,7 +8,7 @@ use crate::llm::context::Context;
 use crate::llm::message::{Message, ToolResultMessage, text_of};
 use serde_json::json;
 
-/// Fast enough not to annoy, slow enough to be seen.
+/// Speed of the demo's answers, in tokens per second.
 const TOKENS_PER_SECOND: f64 = 1000.0;
 
 /// Number of lines read from a file.

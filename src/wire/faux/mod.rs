@@ -22,7 +22,6 @@ use std::sync::Arc;
 
 pub const PROVIDER: &str = "faux";
 
-/// The api `faux`.
 pub fn api() -> Api {
     Api::Source(Arc::new(Faux))
 }

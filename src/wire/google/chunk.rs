@@ -1,4 +1,4 @@
-//! The chunks of an answer, and the error that ends one.
+//! The chunks of a streamed answer, and the error that may end it.
 
 use crate::llm::message::Usage;
 use crate::llm::model::Model;

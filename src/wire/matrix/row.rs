@@ -22,7 +22,7 @@ pub struct Row {
     pub early_usage: bool,
     /// Events with the text "ab" without a start of the block.
     pub bare_text: &'static [(&'static str, &'static str)],
-    /// Status and body of the error for a conversation that is too long.
+    /// Status and body of the error for an exceeded context window.
     pub overflow: (u16, &'static str),
     /// Checks a request's body against the server's rules.
     pub rule: fn(&Value) -> rule::Verdict,

@@ -249,7 +249,7 @@ impl<'a> Compat<'a> {
 }
 
 impl ThinkingFormat {
-    /// An unknown name yields OpenAI's format.
+    /// Parses the name of a format; an unknown name means OpenAI's format.
     fn parse(name: &str) -> Self {
         match name {
             "openrouter" => Self::OpenRouter,

@@ -47,7 +47,6 @@ pub struct ChunkReader {
     inline: Option<Inline>,
 }
 
-/// The blocks of the answer.
 struct Blocks {
     in_order: bool,
     /// Index of the current text block, and of the current thinking block.

@@ -36,7 +36,7 @@ pub enum Piece<'a> {
 
 pub struct Inline {
     think_tags: bool,
-    /// Empty if calls are not searched for.
+    /// The offered tools; empty if tool calls are not searched for.
     tools: Tools,
     state: State,
     /// A possible start of a tag, or blank text before one.

@@ -51,7 +51,7 @@ enum Form {
     Json {
         start: usize,
         balance: Balance,
-        /// The name, if it came before the arguments.
+        /// Name of the tool, if it came before the arguments.
         name: Option<String>,
     },
     Function {

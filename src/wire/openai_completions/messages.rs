@@ -240,7 +240,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
     Some(WireMessage::parts("user", parts.map(WirePart::of).collect()))
 }
 
-/// `None` for an answer without text and calls.
+/// Converts an answer; `None` if it has neither text nor calls.
 fn assistant_message<'a>(
     answer: Assistant<'a>,
     model: &Model,

@@ -219,7 +219,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
     Some(WireMessage { role: "user", content: Some(content), ..WireMessage::default() })
 }
 
-/// `None` for an answer without text, thinking and calls.
+/// Converts an answer; `None` if it has no text, thinking or calls.
 fn assistant_message(answer: Assistant<'_>) -> Option<WireMessage<'_>> {
     let mut parts = Vec::new();
     let mut tool_calls = Vec::new();

@@ -48,7 +48,7 @@ pub fn parse_legacy_detail(signature: Option<&str>) -> Option<Value> {
 pub struct Details(Vec<Map<String, Value>>);
 
 impl Details {
-    /// Adds a piece: text extends preceding text, a summary a preceding summary; other details are separate.
+    /// Adds a piece. A text or summary extends a preceding detail of its kind; other details are separate.
     /// False if the piece is not a valid detail.
     pub fn push(&mut self, piece: Piece<'_>) -> bool {
         let Some(kind) = piece.kind() else {

@@ -21,7 +21,7 @@ pub struct Place<'a> {
 }
 
 pub struct Blocks {
-    /// What is known of each block of the answer.
+    /// The item of each block, by block index.
     items: Vec<Item>,
     by_output: HashMap<u64, usize>,
     by_item: HashMap<String, usize>,
@@ -49,7 +49,7 @@ impl Blocks {
         Self { items: Vec::new(), by_output: HashMap::new(), by_item: HashMap::new(), grammar }
     }
 
-    /// Begins an item.
+    /// Begins an item. A repeated start event is ignored.
     pub fn begin(&mut self, place: Place<'_>, item: &Value, answer: &mut Answer) {
         let Some(kind) = kind_of(item) else {
             return;
@@ -62,7 +62,7 @@ impl Blocks {
         }
     }
 
-    /// Adds a piece to an item.
+    /// Adds a piece to an item. A missing item is begun first, unless it is a call.
     pub fn piece(&mut self, kind: Kind, place: Place<'_>, piece: &str, answer: &mut Answer) {
         if piece.is_empty() {
             return;

@@ -473,7 +473,7 @@ struct TextSignatureV1<'a> {
 }
 
 impl<'a> TextSignature<'a> {
-    /// Older sessions store only the id.
+    /// Parses a signature; in older sessions it is only the id.
     fn parse(signature: &'a str) -> Option<Self> {
         if let Ok(parsed) = serde_json::from_str::<TextSignatureV1<'a>>(signature)
             && parsed.v == 1

@@ -24,7 +24,6 @@ const NO_RESULT: &str = "No result provided";
 /// Maximum length of a tool name that every provider accepts, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// One turn of the conversation.
 #[derive(Debug)]
 pub enum Turn<'a> {
     /// Occurs only if the transcript keeps system messages in place.

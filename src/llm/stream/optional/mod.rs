@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Maximum number of changes to one request. A server may name one parameter at a time.
 const ROUNDS_MAX: usize = 8;
 
-/// Advice added to an error that remains.
+/// Advice added to the error if a rejected parameter cannot be left out.
 const ADVICE: &str =
     "(the switches under `compat` in models.json say what a server takes; see: pi docs models)";
 
@@ -144,7 +144,7 @@ enum Edit {
 #[derive(Clone, Debug)]
 struct Need {
     edit: Edit,
-    /// True after the user was told of the change.
+    /// True after a notice told the user about the change.
     told: bool,
 }
 
@@ -168,7 +168,7 @@ pub(super) struct Fitting<'a> {
     url: &'a str,
     server: &'a str,
     needs: Vec<Need>,
-    /// Names of lost parameters of which the user has not been told yet.
+    /// Names of removed parameters that the next notice to the user lists.
     missed: Vec<String>,
     rounds: usize,
 }

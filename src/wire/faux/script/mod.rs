@@ -74,7 +74,7 @@ fn next(path: &str, call: &Call<'_>) -> Result<Answer, String> {
     Ok(step.into_answer(&script.settings))
 }
 
-/// The index of the next answer. Counted here too, since a failed answer may be missing in the conversation.
+/// The index of the next answer. Counted here too, since the conversation may lack a failed answer.
 fn take_turn(path: &str, session: &str, messages: &[Message]) -> usize {
     static TURNS: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::new());
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
