@@ -1,5 +1,6 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
+pub mod addition;
 pub mod approval;
 mod clock;
 pub mod compaction;

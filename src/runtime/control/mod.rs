@@ -19,6 +19,7 @@ pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Streaming, Ticket};
 
+use super::addition::NamedCommand;
 use super::approval::{Approvals, Approver};
 use super::config::Config;
 use super::event::{Emit, Event};
@@ -317,10 +318,11 @@ impl Control {
         config.commands.expand(text)
     }
 
-    /// Skills and templates that a prompt can call, as JSON for other programs.
+    /// Commands, skills and templates that a prompt can call, as JSON for other programs.
     pub fn commands(&self) -> Vec<Value> {
         let config = self.state().config.clone();
-        config.commands.list()
+        let added = self.added_commands();
+        added.iter().map(NamedCommand::to_json).chain(config.commands.list()).collect()
     }
 
     /// Waits before a retry. True when the wait was ended early.
