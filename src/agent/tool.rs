@@ -83,6 +83,48 @@ pub struct ToolInfo {
     pub sequential: bool,
     /// True if the tool is known to change nothing.
     pub reads_only: bool,
+    pub exposure: Exposure,
+    /// Not active before it is chosen by name.
+    pub starts_inactive: bool,
+}
+
+/// How the model reaches a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exposure {
+    /// Declared to the model while active; other tools may call it.
+    #[default]
+    Direct,
+    /// Declared to the model while active; no tool may call it.
+    ModelOnly,
+    /// Called by other tools, which list it; not declared unless it is activated.
+    Codemode,
+    /// Called by other tools and found by a search; listed by none.
+    Deferred,
+    /// Known, and reached by nobody.
+    Hidden,
+}
+
+impl Exposure {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("direct", Self::Direct),
+        ("model-only", Self::ModelOnly),
+        ("codemode", Self::Codemode),
+        ("deferred", Self::Deferred),
+        ("hidden", Self::Hidden),
+    ];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, exposure)| *exposure)
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, exposure)| *exposure == self).map_or("direct", |(name, _)| name)
+    }
+
+    /// True for tools that are declared to the model from the moment when they are registered.
+    pub fn is_declared(self) -> bool {
+        matches!(self, Self::Direct | Self::ModelOnly)
+    }
 }
 
 /// Purposes that the system prompt mentions, if an active tool serves them.

@@ -1,5 +1,6 @@
 //! A conversation with its agent, log, tools, models and settings.
 
+pub mod addition;
 pub mod approval;
 mod clock;
 pub mod compaction;

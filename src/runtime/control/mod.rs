@@ -18,6 +18,7 @@ pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Streaming, Ticket};
 
+use super::addition::NamedCommand;
 use super::approval::{Approvals, Approver};
 use super::config::Config;
 use super::event::{Emit, Event};
@@ -319,10 +320,11 @@ impl Control {
         config.commands.expand(text)
     }
 
-    /// Returns the skills and templates that a prompt can call, in the JSON form of RPC mode.
+    /// Returns the commands, skills and templates that a prompt can call, in the JSON form of RPC mode.
     pub fn commands(&self) -> Vec<Value> {
         let config = self.state().config.clone();
-        config.commands.list()
+        let added = self.added_commands();
+        added.iter().map(NamedCommand::to_json).chain(config.commands.list()).collect()
     }
 
     /// Waits for `delay` before a retry. True if `run` or the wait was cancelled.
