@@ -123,6 +123,7 @@ impl Setup {
             model,
             thinking: self.thinking,
             tools,
+            absent: Vec::new(),
             config,
         };
         Ok((Session::new(parts, None, cancel), warnings))

@@ -17,6 +17,8 @@ pub struct Parts {
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Names of recorded tools that stay recorded though no tool here has them.
+    pub absent: Vec<String>,
     pub config: Config,
 }
 
@@ -28,6 +30,8 @@ pub(crate) struct State {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Tools that the conversation which the state began with has removed.
     removed: Vec<String>,
+    /// Names of active tools in the record of the conversation; those that no tool here has stay in it.
+    absent: Vec<String>,
     /// The prompt for the active tools.
     pub sections: Arc<Map<String, Value>>,
     /// Tools that the mode adds to those of the configuration, whatever the conversation.
@@ -96,7 +100,7 @@ impl InterruptMode {
 impl State {
     /// The state that `parts` begin with, and the conversation.
     pub(super) fn new(parts: Parts) -> (Self, Conversation) {
-        let Parts { mut conversation, model, thinking, tools, config } = parts;
+        let Parts { mut conversation, model, thinking, tools, absent, config } = parts;
         conversation.hide(config.services.vault().clone());
         let recorded = RecordedTools::of(conversation.messages().iter());
         let state = Self {
@@ -107,6 +111,7 @@ impl State {
             thinking,
             tools,
             removed: recorded.map(|recorded| recorded.removed).unwrap_or_default(),
+            absent,
             registered: Vec::new(),
             name: conversation.name(),
             held_back: Vec::new(),
@@ -122,11 +127,12 @@ impl State {
 
     /// Goes on with what `next` begins with. What the user switched, registered and runs stays.
     pub(super) fn succeed(&mut self, next: Self) {
-        let Self { config, model, thinking, tools, removed, name, .. } = next;
+        let Self { config, model, thinking, tools, removed, absent, name, .. } = next;
         self.config = config;
         self.model = model;
         self.thinking = thinking;
         self.tools = tools;
+        self.absent = absent;
         self.name = name;
         self.held_back.clear();
         let names = names_of(&self.tools);
@@ -141,7 +147,17 @@ impl State {
 
     /// Makes the tools that a conversation has recorded the active ones.
     pub(super) fn restore_tools(&mut self, recorded: RecordedTools) {
+        self.absent = recorded.active.clone();
         self.activate_beside(recorded.active, &recorded.removed);
+    }
+
+    /// Names of tools that the conversation has recorded as active and that cannot be offered here, such as those of
+    /// another program. They stay recorded, and no request declares them.
+    pub fn absent_tools(&self) -> Vec<String> {
+        let offered = names_of(&self.config.tools);
+        let registered = names_of(&self.registered);
+        let is_absent = |name: &&String| !offered.contains(name) && !registered.contains(name);
+        self.absent.iter().filter(is_absent).cloned().collect()
     }
 
     /// All tools that can be made active.
