@@ -228,13 +228,15 @@ impl Launch {
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
         let messages = context.messages.iter().map(|known| &known.message);
-        let tools = match RecordedTools::of(messages) {
+        let (tools, absent) = match RecordedTools::of(messages) {
             Some(recorded) if self.over.tools.leave_recorded() => {
-                tools_named(&config.tools, &recorded.changed(self.over.tools.changes()).active)
+                let active = recorded.changed(self.over.tools.changes()).active;
+                let tools = tools_named(&config.tools, &active);
+                (tools, active.into_iter().filter(|name| !self.over.tools.is_excluded(name)).collect())
             }
-            _ => tools,
+            _ => (tools, Vec::new()),
         };
-        Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools })
+        Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
     /// Reloads the configuration of a conversation from its files.

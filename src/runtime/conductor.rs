@@ -211,8 +211,11 @@ impl Host for Conductor<'_> {
                 head.apply(system);
             }
         }
-        let sections = self.control.state().sections.clone();
-        if let Some(update) = update(&head, &sections, &agent.tools) {
+        let (sections, absent) = {
+            let state = self.control.state();
+            (state.sections.clone(), state.absent_tools())
+        };
+        if let Some(update) = update(&head, &sections, &agent.tools, &absent) {
             pending.insert(0, AgentMessage::System(Arc::new(update)));
         }
         Ok(())
@@ -225,8 +228,12 @@ impl Host for Conductor<'_> {
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
-        let services = &self.config.services;
-        services.block_images.then(|| blocked::without(messages))
+        let absent = self.control.state().absent_tools();
+        let offered = (!absent.is_empty()).then(|| without_tools(messages, &absent));
+        match self.config.services.block_images {
+            true => Some(blocked::without(offered.as_deref().unwrap_or(messages))),
+            false => offered,
+        }
     }
 
     fn notice(&mut self, text: &str) {
@@ -249,9 +256,27 @@ impl Host for Conductor<'_> {
     }
 }
 
+/// Returns `messages` without the declarations of the tools with these names.
+fn without_tools(messages: &[AgentMessage], names: &[String]) -> Vec<AgentMessage> {
+    let mut messages = messages.to_vec();
+    for message in &mut messages {
+        if let AgentMessage::System(system) = message
+            && system.tools_added.iter().any(|tool| names.contains(&tool.name))
+        {
+            Arc::make_mut(system).tools_added.retain(|tool| !names.contains(&tool.name));
+        }
+    }
+    messages
+}
+
 /// Returns the change of prompt sections and tools from `head` to `sections` and `tools`, or `None` if they
-/// are equal.
-fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -> Option<SystemMessage> {
+/// are equal. Tools with the names in `absent` stay as they are recorded.
+fn update(
+    head: &Head,
+    sections: &Map<String, Value>,
+    tools: &[Arc<dyn Tool>],
+    absent: &[String],
+) -> Option<SystemMessage> {
     let patch = prompt::diff(&head.sections, sections);
     let specs: Vec<_> = tools.iter().map(|tool| &tool.info().spec).collect();
     let added: Vec<_> =
@@ -259,7 +284,7 @@ fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -
     let removed: Vec<_> = head
         .tools
         .iter()
-        .filter(|known| !specs.contains(known))
+        .filter(|known| !specs.contains(known) && !absent.contains(&known.name))
         .map(|known| ToolReference { name: known.name.clone(), extra: Extra::new() })
         .collect();
     if patch.is_none() && added.is_empty() && removed.is_empty() {
@@ -284,11 +309,11 @@ mod tests {
         let sections = |value: Value| value.as_object().unwrap().clone();
         let mut head = Head::default();
         let wanted = sections(json!({"preamble": "p", "cwd": "/a"}));
-        let first = update(&head, &wanted, &[]).unwrap();
+        let first = update(&head, &wanted, &[], &[]).unwrap();
         assert_eq!(first.sections.as_ref(), Some(&wanted));
         head.apply(&first);
-        assert_eq!(update(&head, &wanted, &[]), None);
-        let later = update(&head, &sections(json!({"preamble": "p", "rules": "r"})), &[]).unwrap();
+        assert_eq!(update(&head, &wanted, &[], &[]), None);
+        let later = update(&head, &sections(json!({"preamble": "p", "rules": "r"})), &[], &[]).unwrap();
         assert_eq!(later.sections, Some(sections(json!({"rules": "r", "cwd": null}))));
     }
 }

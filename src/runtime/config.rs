@@ -158,6 +158,11 @@ impl ToolOverrides {
             && !self.read_only
     }
 
+    /// True if `--exclude-tools` names the tool.
+    pub fn is_excluded(&self, name: &str) -> bool {
+        self.excluded.iter().any(|pattern| selection::matches(pattern, name))
+    }
+
     /// Returns the `+name` and `-name` entries of `--tools`.
     pub fn changes(&self) -> &[String] {
         match &self.selection {
@@ -429,7 +434,7 @@ fn active_tools(
     warn: Warn<'_>,
 ) -> Vec<Arc<dyn Tool>> {
     let known: Vec<&str> = tools::names().collect();
-    let is_excluded = |name: &str| over.excluded.iter().any(|pattern| selection::matches(pattern, name));
+    let is_excluded = |name: &str| over.is_excluded(name);
     let is_unknown = |entry: &&String| {
         let name = entry.strip_prefix(['+', '-']).unwrap_or(entry);
         !entry.contains('*') && !known.contains(&name) && !selection::is_foreign(name)
@@ -485,7 +490,7 @@ fn all_tools(
     let others = tools::names()
         .filter(|_| !is_limited)
         .filter(|name| !is_active(name))
-        .filter(|name| !over.excluded.iter().any(|pattern| selection::matches(pattern, name)))
+        .filter(|name| !over.is_excluded(name))
         .filter_map(|name| tools::builtin(name, workspace))
         .filter(|tool| !over.read_only || tool.info().reads_only);
     active.iter().cloned().chain(others).collect()

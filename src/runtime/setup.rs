@@ -125,6 +125,7 @@ impl Setup {
             model,
             thinking: self.thinking,
             tools,
+            absent: Vec::new(),
             config,
         };
         Ok((Session::new(parts, None, cancel), warnings))

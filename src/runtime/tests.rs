@@ -37,6 +37,7 @@ fn session(dir: &TempDir) -> Session {
         model,
         thinking: ThinkingLevel::Off,
         tools: Vec::new(),
+        absent: Vec::new(),
         config: Config {
             tool_overrides: Default::default(),
             services,

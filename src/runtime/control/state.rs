@@ -18,6 +18,8 @@ pub struct Parts {
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Names of recorded tools that stay recorded though no tool here has them.
+    pub absent: Vec<String>,
     pub config: Config,
 }
 
@@ -29,6 +31,8 @@ pub(crate) struct State {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The tools that the conversation had when the state began.
     recorded: RecordedTools,
+    /// Names of tools that the conversation recorded as active. Those that no tool here has stay recorded.
+    absent: Vec<String>,
     /// The sections of the system prompt for the active tools.
     pub sections: Arc<Map<String, Value>>,
     /// Tools that a mode registered besides those of the configuration. Kept when the conversation changes.
@@ -100,7 +104,7 @@ impl InterruptMode {
 impl State {
     /// Makes the initial state of a session, and returns the conversation beside it.
     pub(super) fn new(parts: Parts) -> (Self, Conversation) {
-        let Parts { mut conversation, model, thinking, tools, config } = parts;
+        let Parts { mut conversation, model, thinking, tools, absent, config } = parts;
         conversation.hide(config.services.vault().clone());
         let recorded = RecordedTools::of(conversation.messages().iter());
         let state = Self {
@@ -111,6 +115,7 @@ impl State {
             thinking,
             tools,
             recorded: recorded.unwrap_or_default(),
+            absent,
             registered: Vec::new(),
             additions: Additions::default(),
             name: conversation.name(),
@@ -128,11 +133,12 @@ impl State {
     /// Takes over conversation, model and tools from `next`. Switches, registered tools and running commands
     /// stay.
     pub(super) fn succeed(&mut self, next: Self) {
-        let Self { config, model, thinking, tools, recorded, name, .. } = next;
+        let Self { config, model, thinking, tools, recorded, absent, name, .. } = next;
         self.config = config;
         self.model = model;
         self.thinking = thinking;
         self.tools = tools;
+        self.absent = absent;
         self.name = name;
         self.held_back.clear();
         let names = names_of(&self.tools);
@@ -155,8 +161,19 @@ impl State {
     /// Activates the tools that a conversation has recorded.
     pub(super) fn restore_tools(&mut self, recorded: RecordedTools) {
         let names = recorded.active.clone();
+        self.absent.clone_from(&names);
         self.recorded = recorded;
         self.activate_beside(names);
+    }
+
+    /// Returns the names of tools that the conversation has recorded as active and that cannot be offered here,
+    /// such as those of another program. They stay recorded, and no request declares them.
+    pub fn absent_tools(&self) -> Vec<String> {
+        if self.absent.is_empty() {
+            return Vec::new();
+        }
+        let offered = names_of(&self.all_tools());
+        self.absent.iter().filter(|name| !offered.contains(name)).cloned().collect()
     }
 
     /// The added tools that the configuration admits, or those of them that are active at first.
