@@ -150,7 +150,7 @@ impl UiConfig {
 
     /// Cells to the right of the conversation for the scrollbar, in fullscreen mode.
     pub fn scrollbar_width(&self) -> usize {
-        usize::from(self.options.scrollbar != "hidden" && !self.is_plain)
+        usize::from(self.is_fullscreen && self.options.scrollbar != "hidden" && !self.is_plain)
     }
 
     /// The look of the conversation in fullscreen mode.
