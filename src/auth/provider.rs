@@ -197,10 +197,14 @@ pub fn takes_key(id: &str) -> bool {
     find(id).is_none_or(|row| !row.keys.is_empty())
 }
 
+/// The variables that hold keys of providers.
+pub fn key_names() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS).copied()
+}
+
 /// Adds the keys in the environment to `vault`.
 pub fn learn_keys(env: &Env, vault: &Vault) {
-    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS);
-    for name in keys {
+    for name in key_names() {
         vault.learn(name, &env.get(name).unwrap_or_default());
     }
 }

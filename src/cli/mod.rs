@@ -12,6 +12,8 @@ mod export;
 pub mod flags;
 pub mod help;
 mod input;
+#[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
+mod mcp;
 mod migrate;
 mod model;
 mod open;
@@ -61,7 +63,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("export", export::run),
     ("install", unbuilt::packages),
     ("list", unbuilt::packages),
-    ("mcp", unbuilt::mcp),
+    ("mcp", mcp::run),
     ("prompts", resource::prompts),
     ("remove", unbuilt::packages),
     ("sandbox", sandbox::run),
