@@ -201,7 +201,7 @@ export class Extension {
 
 	/** The context of one handler: `signal` is aborted when pi gives up waiting for it. */
 	context(signal, extra = {}) {
-		return Object.create(this.base, Object.getOwnPropertyDescriptors({ signal, ...extra }));
+		return Object.create(this.base, { ...Object.getOwnPropertyDescriptors({ signal }), ...Object.getOwnPropertyDescriptors(extra) });
 	}
 
 	toolContext(signal, toolCallId) {

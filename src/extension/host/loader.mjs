@@ -40,6 +40,8 @@ function note(url, source) {
 		const key = `${url}\n${specifier}`;
 		const known = imported.get(key) ?? new Set();
 		for (const name of names(clause)) known.add(name.imported);
+		const whole = /\*\s*as\s+([\w$]+)/.exec(clause)?.[1];
+		if (whole) for (const [, name] of source.matchAll(new RegExp(`(?<![\\w$.])${whole.replaceAll("$", "\\$")}\\.([\\w$]+)`, "g"))) known.add(name);
 		imported.set(key, known);
 	}
 }
@@ -141,8 +143,8 @@ function installed(specifier, context, next) {
 
 function resolvePackage(specifier, scoped, context, next) {
 	const copy = installed(specifier, context, next);
-	// Of pi itself this host is the one that runs: an installed copy lends what is missing here.
-	if (copy && scoped?.[1] !== "pi-coding-agent") return copy;
+	// typebox stands for itself. Of the others this host is what runs: a copy lends what is missing here.
+	if (copy && !scoped) return copy;
 	const wanted = [...(imported.get(`${context.parentURL}\n${specifier}`) ?? [])].sort().join(",");
 	const query = new URLSearchParams({ wanted, ...(copy && { copy: copy.url }) });
 	return { url: `${PROVIDED}${specifier}?${query}`, format: "module", shortCircuit: true };

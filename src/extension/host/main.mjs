@@ -35,7 +35,7 @@ globalThis.console = new console.Console(process.stderr, process.stderr);
 
 const extensions = new Map();
 
-const peer = new Peer({ handle, notify, closed: () => process.exit(0) });
+const peer = new Peer({ handle, answered, notify, closed: () => process.exit(0) });
 const mirror = new Mirror(peer);
 mirror.whenReady = [];
 
@@ -55,6 +55,9 @@ async function initialize(params) {
 		referenceVersion: params.referenceVersion, flags: flags ?? {},
 	});
 	palette = theme;
+	// An extension that starts pi again, for a subagent, finds it where the reference has it.
+	if (params.executable) process.execPath = params.executable;
+	process.argv.length = 1;
 	setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS, keybindings));
 	for (const [file, module] of [
 		["pi-coding-agent.mjs", await import("./pi-coding-agent.mjs")],
@@ -79,12 +82,14 @@ async function initialize(params) {
 			registrations.push({ id: instance.id, error: describe(error) });
 		}
 	}
-	// The answer goes out before anything that waited for it.
-	setImmediate(() => {
-		mirror.ready = true;
-		for (const run of mirror.whenReady.splice(0)) run();
-	});
 	return { protocolVersion: 1, name: "typescript", extensions: registrations };
+}
+
+/** Once pi knows what is registered, it answers questions. */
+function answered(method) {
+	if (method !== "initialize") return;
+	mirror.ready = true;
+	for (const run of mirror.whenReady.splice(0)) run();
 }
 
 const METHODS = {

@@ -39,9 +39,9 @@ export class RemoteError extends Error {
 }
 
 export class Peer {
-	/** `handle(method, params, signal, id)` answers requests, `notify(method, params)` takes notifications. */
-	constructor({ handle, notify, closed }) {
-		Object.assign(this, { handle, notify, closed });
+	/** `handle(method, params, signal, id)` answers requests, `answered(method)` is called behind each answer, `notify(method, params)` takes notifications. */
+	constructor({ handle, answered, notify, closed }) {
+		Object.assign(this, { handle, answered, notify, closed });
 		this.nextId = 1;
 		this.calls = new Map();
 		this.running = new Map();
@@ -151,6 +151,7 @@ export class Peer {
 			this.send({ id, error: { code, message: describe(error) } });
 		} finally {
 			this.running.delete(id);
+			this.answered(method);
 		}
 	}
 
