@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod docs;
 mod export;
+mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
@@ -58,6 +59,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("extensions", extensions::run),
     ("install", unbuilt::packages),
     ("list", unbuilt::packages),
     ("mcp", unbuilt::mcp),
@@ -196,7 +198,8 @@ struct Begun {
 }
 
 /// Opens the session that the command line asks for.
-fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+fn begin(mut launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+    launch.start_extensions(&mut inputs)?;
     // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;

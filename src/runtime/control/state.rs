@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub additions: Additions,
     pub name: Option<String>,
     pub switches: Switches,
+    /// Messages that go with the next prompt.
+    pub next_turn: Vec<AgentMessage>,
     /// Commands of the user that ended while a run was under way.
     pub held_back: Vec<AgentMessage>,
     /// Commands of the user that run.
@@ -113,6 +115,7 @@ impl State {
             registered: Vec::new(),
             additions: Additions::default(),
             name: conversation.name(),
+            next_turn: Vec::new(),
             held_back: Vec::new(),
             shells: Vec::new(),
             run: None,
@@ -132,6 +135,7 @@ impl State {
         self.thinking = thinking;
         self.tools = tools;
         self.name = name;
+        self.next_turn.clear();
         self.held_back.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;
