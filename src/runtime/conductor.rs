@@ -4,7 +4,7 @@
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
 use super::control::{self, Control, InterruptMode};
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, RETRY_CANCELLED};
 use super::hook::Hooked;
 use super::image::blocked;
 use super::limit::{Guard, Verdict};
@@ -96,7 +96,7 @@ impl Conductor<'_> {
         };
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
         if self.control.wait_to_retry(self.cancel, retry::with_jitter(delay)) {
-            return self.end_retries("Retry cancelled").map(|()| false);
+            return self.end_retries(RETRY_CANCELLED).map(|()| false);
         }
         Ok(true)
     }
