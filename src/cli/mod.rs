@@ -20,6 +20,7 @@ mod open;
 mod resource;
 mod sandbox;
 mod say;
+mod schema;
 mod sessions;
 mod start;
 mod stranger;

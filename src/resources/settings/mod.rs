@@ -7,10 +7,12 @@ mod compaction;
 pub mod form;
 mod layer;
 mod migrate;
+mod schema;
 pub mod table;
 
 pub use compaction::Compaction;
 pub use layer::{Content, write};
+pub use schema::schema;
 
 use super::{Diagnostic, text_file};
 use crate::base::file;

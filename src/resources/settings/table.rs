@@ -69,8 +69,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Amount, Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text, Texts,
-    Timeout,
+    Amount, Count, CountOr, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
+    Texts, Timeout,
 };
 use Preset::Told;
 
@@ -131,6 +131,7 @@ pub const GROUPS: &[Group] = &[
         key("tuiMode", OneOf(&["regular", "fullscreen"]), Preset::Text("regular"), "how the terminal is used"),
         key("fullscreenExitOutput", OneOf(&["transcript", "resume-hint"]), Preset::Text("transcript"), "what stays on screen after fullscreen mode"),
         key("fullscreenScrollbar", OneOf(&["auto", "always", "hidden"]), Preset::Text("auto"), "scrollbar in fullscreen mode"),
+        key("fullscreenWheelScrollLines", CountOr("auto", 1, 100), Preset::Text("auto"), "lines for a step of the mouse wheel in fullscreen mode; `auto` is 3; five times as many with Alt"),
         key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
         key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
         key("autocompleteMaxVisible", Range(3, 20), Preset::Count(5), "rows of the completion list"),
