@@ -139,7 +139,8 @@ impl ResourceTool {
     }
 
     fn read(&self, servers: &[Arc<Server>], call: &Invocation<'_>) -> Result<ToolOutput, String> {
-        let (name, uri) = (argument(call, "server").unwrap_or_default(), argument(call, "uri").unwrap_or_default());
+        let (name, uri) =
+            (argument(call, "server").unwrap_or_default(), argument(call, "uri").unwrap_or_default());
         let server = find(servers, name)?;
         let mut contents = server.run(true, call.cancel, |client| client.read(uri, call.cancel))?;
         for content in contents.iter_mut().filter_map(Value::as_object_mut) {
@@ -196,7 +197,8 @@ fn listed(server: &str, entries: Vec<Value>) -> impl Iterator<Item = Value> {
     entries.into_iter().filter(|entry| !is_app(entry)).map(move |entry| {
         let mut all = json!({"server": server});
         if let (Value::Object(entry), Some(all)) = (entry, all.as_object_mut()) {
-            let fields = entry.into_iter().filter(|(name, _)| !matches!(name.as_str(), "_meta" | "icons" | "server"));
+            let fields =
+                entry.into_iter().filter(|(name, _)| !matches!(name.as_str(), "_meta" | "icons" | "server"));
             all.extend(fields);
         }
         all

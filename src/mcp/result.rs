@@ -5,10 +5,10 @@
 
 use crate::agent::tool::Invocation;
 use crate::llm::message::Block;
+use crate::tools::Workspace;
 use crate::tools::artifact;
 use crate::tools::image::{self, Kind};
 use crate::tools::truncate;
-use crate::tools::Workspace;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
@@ -70,7 +70,9 @@ impl Maker<'_> {
         match text_of(block, "type") {
             "text" => vec![Block::text(text_of(block, "text"))],
             "image" => self.image(text_of(block, "data"), text_of(block, "mimeType")),
-            "audio" => vec![Block::text(format!("[Audio ({}): not sent to the model]", text_of(block, "mimeType")))],
+            "audio" => {
+                vec![Block::text(format!("[Audio ({}): not sent to the model]", text_of(block, "mimeType")))]
+            }
             "resource_link" => vec![Block::text(self.link(block))],
             "resource" => self.of_content(block.get("resource").unwrap_or(&Value::Null)),
             kind => vec![Block::text(format!("[Content of an unknown kind: \"{kind}\"]"))],
@@ -79,7 +81,8 @@ impl Maker<'_> {
 
     fn link(&self, link: &Value) -> String {
         let uri = text_of(link, "uri");
-        let name = [text_of(link, "title"), text_of(link, "name"), uri].into_iter().find(|name| !name.is_empty());
+        let name =
+            [text_of(link, "title"), text_of(link, "name"), uri].into_iter().find(|name| !name.is_empty());
         let mut about: Vec<String> = Vec::new();
         about.extend(Some(text_of(link, "mimeType").to_owned()).filter(|kind| !kind.is_empty()));
         about.extend(link.get("size").and_then(Value::as_u64).map(truncate::size));
@@ -98,7 +101,8 @@ impl Maker<'_> {
         if let Some(text) = content.get("text").and_then(Value::as_str) {
             return vec![Block::text(text)];
         }
-        let (uri, kind, blob) = (text_of(content, "uri"), text_of(content, "mimeType"), text_of(content, "blob"));
+        let (uri, kind, blob) =
+            (text_of(content, "uri"), text_of(content, "mimeType"), text_of(content, "blob"));
         if kind.starts_with("image/") {
             return self.image(blob, kind);
         }
@@ -153,7 +157,8 @@ impl Maker<'_> {
 
     /// Keeps bytes as an output of the session. Gives the path.
     fn keep(&self, bytes: &[u8]) -> Result<String, String> {
-        let mut kept = artifact::create(&*self.workspace.outputs, "mcp").map_err(|error| error.to_string())?;
+        let mut kept =
+            artifact::create(&*self.workspace.outputs, "mcp").map_err(|error| error.to_string())?;
         kept.file.write_all(bytes).map_err(|error| {
             let _ = std::fs::remove_file(&kept.path);
             error.to_string()
@@ -169,7 +174,10 @@ fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
 /// True for kinds whose bytes are text.
 fn is_text(mime_type: &str) -> bool {
     let kind = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind.starts_with("text/") || kind == "application/json" || kind.ends_with("+json") || kind.ends_with("+xml")
+    kind.starts_with("text/")
+        || kind == "application/json"
+        || kind.ends_with("+json")
+        || kind.ends_with("+xml")
 }
 
 /// The beginning and the end of a text of more than `bytes_max` bytes; none of a shorter one.
@@ -213,15 +221,31 @@ mod tests {
         let rows = [
             (json!({"type": "text", "text": "a"}), "a"),
             (json!({"type": "image", "data": PNG, "mimeType": "image/png"}), "image image/png"),
-            (json!({"type": "image", "data": "%", "mimeType": "image/png"}), "[Image (image/png): its data is not valid base64]"),
-            (json!({"type": "image", "data": "QUJD", "mimeType": "image/x"}), "[Image omitted: image/x is not a kind that models take]"),
-            (json!({"type": "audio", "data": "", "mimeType": "audio/wav"}), "[Audio (audio/wav): not sent to the model]"),
-            (json!({"type": "resource_link", "uri": "u:1", "name": "n", "size": 2048, "mimeType": "text/x"}),
-                "[Resource u:1 \"n\" (text/x, 2.0KB). read_mcp_resource reads it (server \"s\")]"),
+            (
+                json!({"type": "image", "data": "%", "mimeType": "image/png"}),
+                "[Image (image/png): its data is not valid base64]",
+            ),
+            (
+                json!({"type": "image", "data": "QUJD", "mimeType": "image/x"}),
+                "[Image omitted: image/x is not a kind that models take]",
+            ),
+            (
+                json!({"type": "audio", "data": "", "mimeType": "audio/wav"}),
+                "[Audio (audio/wav): not sent to the model]",
+            ),
+            (
+                json!({"type": "resource_link", "uri": "u:1", "name": "n", "size": 2048, "mimeType": "text/x"}),
+                "[Resource u:1 \"n\" (text/x, 2.0KB). read_mcp_resource reads it (server \"s\")]",
+            ),
             (json!({"type": "resource", "resource": {"uri": "u:1", "text": "b"}}), "b"),
-            (json!({"type": "resource", "resource": {"uri": "u:1", "blob": "YWI=", "mimeType": "application/json; x"}}), "ab"),
-            (json!({"type": "resource", "resource": {"uri": "u:1", "blob": "YWI="}}),
-                "[Resource u:1 (unknown kind, 2B) was saved as DIR/.outputs/pi-mcp-0000000000000001.log]"),
+            (
+                json!({"type": "resource", "resource": {"uri": "u:1", "blob": "YWI=", "mimeType": "application/json; x"}}),
+                "ab",
+            ),
+            (
+                json!({"type": "resource", "resource": {"uri": "u:1", "blob": "YWI="}}),
+                "[Resource u:1 (unknown kind, 2B) was saved as DIR/.outputs/pi-mcp-0000000000000001.log]",
+            ),
             (json!({"type": "new"}), "[Content of an unknown kind: \"new\"]"),
         ];
         for (block, expected) in rows {
@@ -235,7 +259,11 @@ mod tests {
     fn long_text_loses_its_middle() {
         let text = format!("{}ü{}", "a".repeat(TEXT_MAX), "b".repeat(TEXT_MAX));
         let told = told(&json!({"content": [{"type": "text", "text": text}]}), false);
-        assert!(told[0].len() < TEXT_MAX + 300 && told[0].contains("20481 chars truncated…b"), "{}", told[0].len());
+        assert!(
+            told[0].len() < TEXT_MAX + 300 && told[0].contains("20481 chars truncated…b"),
+            "{}",
+            told[0].len()
+        );
         assert!(told[0].ends_with("pi-mcp-0000000000000001.log (read it with offset and limit)]"));
         assert_eq!(middle_cut("üü", 3).unwrap(), "…1 chars truncated…ü");
         assert_eq!(middle_cut("abc", 3), None);

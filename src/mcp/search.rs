@@ -16,8 +16,8 @@ const SERVER_WEIGHT: f64 = 0.5;
 const DEPTH_MAX: usize = 32;
 
 const STOP_WORDS: [&str; 22] = [
-    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on", "or", "that",
-    "the", "this", "to", "with", "",
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on", "or",
+    "that", "the", "this", "to", "with", "",
 ];
 
 /// What a search knows of a tool.
@@ -38,7 +38,13 @@ impl Document {
 }
 
 /// Adds the names and descriptions of a schema, each definition once.
-fn add_schema<'a>(schema: &'a Value, root: &'a Value, text: &mut String, seen: &mut BTreeSet<&'a str>, depth: usize) {
+fn add_schema<'a>(
+    schema: &'a Value,
+    root: &'a Value,
+    text: &mut String,
+    seen: &mut BTreeSet<&'a str>,
+    depth: usize,
+) {
     if depth > DEPTH_MAX {
         return;
     }
@@ -53,7 +59,8 @@ fn add_schema<'a>(schema: &'a Value, root: &'a Value, text: &mut String, seen: &
     properties.into_iter().flat_map(|properties| properties.keys()).for_each(|name| add(name));
     let target = schema.get("$ref").and_then(Value::as_str).filter(|target| seen.insert(*target));
     let target = target.and_then(|target| root.pointer(target.strip_prefix('#')?));
-    let variants = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
+    let variants =
+        ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
     let inner = properties.into_iter().flat_map(|properties| properties.values());
     for schema in target.into_iter().chain(inner).chain(schema.get("items")).chain(variants) {
         add_schema(schema, root, text, seen, depth + 1);
@@ -68,7 +75,8 @@ fn words(text: &str) -> Vec<String> {
     while let Some(c) = chars.next() {
         let next_is_small = chars.peek().is_some_and(char::is_ascii_lowercase);
         // `getIssue` and `HTTPServer` are two words each; a script without spaces is read by characters.
-        let begins = (c.is_ascii_uppercase() && (before[1].is_ascii_lowercase() || before[1].is_ascii_digit()))
+        let begins = (c.is_ascii_uppercase()
+            && (before[1].is_ascii_lowercase() || before[1].is_ascii_digit()))
             || (c.is_ascii_uppercase() && before[1].is_ascii_uppercase() && next_is_small)
             || is_ideograph(c)
             || is_ideograph(before[1]);
@@ -176,9 +184,7 @@ pub fn rank(query: &str, documents: &[Document], limit: usize) -> Vec<usize> {
         let is_exact = name == exact || name.ends_with(&format!("__{exact}"));
         found.push((is_exact, covered, score, at));
     }
-    found.sort_by(|a, b| {
-        b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.total_cmp(&a.2)).then(a.3.cmp(&b.3))
-    });
+    found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.total_cmp(&a.2)).then(a.3.cmp(&b.3)));
     found.into_iter().take(limit).map(|(.., at)| at).collect()
 }
 
@@ -200,7 +206,8 @@ mod tests {
     fn documents() -> Vec<Document> {
         let schema = json!({"properties": {"repo": {"description": "owner and name"}, "labels": {"items":
             {"$ref": "#/$defs/label"}}}, "$defs": {"label": {"description": "colour", "properties": {"tint": {}}}}});
-        let tool = |name: &str, about: &str| Document::new(name, about, &schema, "mcp__hub issue tracker".into());
+        let tool =
+            |name: &str, about: &str| Document::new(name, about, &schema, "mcp__hub issue tracker".into());
         vec![
             tool("mcp__hub__list_issues", "Lists the issues of a repository"),
             tool("mcp__hub__createIssue", "Opens a new one"),

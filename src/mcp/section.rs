@@ -17,8 +17,10 @@ pub fn text(servers: &[(String, String)]) -> Option<String> {
     }
     let mut servers: Vec<_> = servers.iter().collect();
     servers.sort_by(|a, b| a.0.cmp(&b.0));
-    let intro = "Servers with tools that are not declared yet. tool_search finds them and declares what fits.";
-    let heads: Vec<String> = servers.iter().map(|(name, _)| format!("- {} (tool_search)", namespace(name))).collect();
+    let intro =
+        "Servers with tools that are not declared yet. tool_search finds them and declares what fits.";
+    let heads: Vec<String> =
+        servers.iter().map(|(name, _)| format!("- {} (tool_search)", namespace(name))).collect();
     let rest = |count: usize| match count {
         0 => String::new(),
         1 => "\n- … and 1 more server".to_owned(),

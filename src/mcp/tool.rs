@@ -28,8 +28,16 @@ pub struct ServerTool {
 
 impl ServerTool {
     /// `name` is the model's, `tool` what the server says of it.
-    pub fn new(name: String, tool: &Value, exposure: Exposure, server: &Arc<Server>, control: &Control) -> Self {
-        let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    pub fn new(
+        name: String,
+        tool: &Value,
+        exposure: Exposure,
+        server: &Arc<Server>,
+        control: &Control,
+    ) -> Self {
+        let text = |value: &Value, field: &str| {
+            value.get(field).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
+        };
         let hints = tool.get("annotations").unwrap_or(&Value::Null);
         let own_name = text(tool, "name");
         let label = format!("{}/{own_name}", server.name());
@@ -43,7 +51,8 @@ impl ServerTool {
         let info = ToolInfo {
             spec: ToolSpec {
                 name,
-                description: description.unwrap_or_else(|| format!("Tool {own_name} of the MCP server {}", server.name())),
+                description: description
+                    .unwrap_or_else(|| format!("Tool {own_name} of the MCP server {}", server.name())),
                 parameters,
                 ..ToolSpec::default()
             },
@@ -82,9 +91,9 @@ impl Tool for ServerTool {
             };
             (call.update)(ToolOutput::text(text).with_details(details.clone()));
         };
-        let outcome = self
-            .server
-            .run(false, call.cancel, |client| client.call(&self.own_name, call.arguments, &progress, call.cancel));
+        let outcome = self.server.run(false, call.cancel, |client| {
+            client.call(&self.own_name, call.arguments, &progress, call.cancel)
+        });
         let mut result = match outcome {
             Ok(result) => result,
             Err(_) if call.cancel.is_cancelled() => return Err(ToolError::aborted()),
@@ -190,7 +199,8 @@ impl Tool for SearchTool {
             .collect();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
         let ranked = search::rank(query, &documents, limit as usize);
-        let matches: Vec<_> = ranked.iter().filter_map(|at| found.get(*at)).map(|(tool, _)| tool.info()).collect();
+        let matches: Vec<_> =
+            ranked.iter().filter_map(|at| found.get(*at)).map(|(tool, _)| tool.info()).collect();
         let names: Vec<String> = matches.iter().map(|info| info.spec.name.clone()).collect();
         if names.is_empty() {
             let text = "No tool fits. Try other words, or fewer.";

@@ -49,6 +49,15 @@ pub trait SlashCommand: Send + Sync {
     }
 }
 
+/// A part of the program that lives beside a session.
+pub trait Companion: Send + Sync {
+    /// Called before a prompt is run, on the session's thread. May wait, until `cancel`.
+    fn before_prompt(&self, cancel: &CancelToken);
+
+    /// Called when the session is closed.
+    fn closing(&self);
+}
+
 /// A proposal for the arguments of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -158,8 +167,13 @@ impl ToolOverrides {
         };
         let by_settings = changed(settings.unwrap_or_default(), usual);
         match &self.selection {
+            Some(Selection::Only(entries)) if entries.contains(name) => Some(true),
             Some(Selection::Only(entries)) => {
-                entries.iter().any(|entry| selection::matches(entry, name)).then_some(true)
+                let is_matched = entries.iter().any(|entry| selection::matches(entry, name));
+                // Tools of MCP servers stay within reach of other tools, unless the list speaks of such tools.
+                let stays =
+                    selection::is_mcp(name) && !entries.iter().any(|entry| entry.starts_with("mcp__"));
+                (is_matched || stays).then_some(is_matched && usual)
             }
             Some(Selection::Change(entries)) => Some(changed(entries, by_settings)),
             None => Some(by_settings),
@@ -178,6 +192,15 @@ impl Control {
     /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
     pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
         self.state().set_addition(owner, addition)
+    }
+
+    /// Lets `companion` live beside the session.
+    pub fn accompany(&self, companion: Arc<dyn Companion>) {
+        self.state().companions.push(companion);
+    }
+
+    pub(super) fn companions(&self) -> Vec<Arc<dyn Companion>> {
+        self.state().companions.clone()
     }
 
     /// Takes away what `owner` added.

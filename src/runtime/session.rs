@@ -130,6 +130,9 @@ impl Session {
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
+        for companion in self.control.companions() {
+            companion.before_prompt(&cancel);
+        }
         self.refresh()?;
         // Without a key nothing is stored, so that no empty conversation is left.
         self.check_key(&cancel)?;
@@ -304,6 +307,7 @@ impl Session {
 
     /// Closes the session and its log.
     pub fn close(self) -> Result<(), Fatal> {
+        self.control.companions().iter().for_each(|companion| companion.closing());
         self.control.write_held_back()?;
         self.control.close()
     }

@@ -4,7 +4,7 @@ use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::runtime::addition::{Addition, Additions, Owner};
+use crate::runtime::addition::{Addition, Additions, Companion, Owner};
 use crate::runtime::config::{Config, tools_named};
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::session::Conversation;
@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub registered: Vec<Arc<dyn Tool>>,
     /// What parts of the program add, whatever the conversation.
     pub additions: Additions,
+    /// Parts of the program that live beside the session.
+    pub companions: Vec<Arc<dyn Companion>>,
     pub name: Option<String>,
     pub switches: Switches,
     /// Records of the user's shell commands that ended during a run, to be appended after it.
@@ -118,6 +120,7 @@ impl State {
             absent,
             registered: Vec::new(),
             additions: Additions::default(),
+            companions: Vec::new(),
             name: conversation.name(),
             held_back: Vec::new(),
             shells: Vec::new(),

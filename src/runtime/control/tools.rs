@@ -28,7 +28,6 @@ impl Tools<'_> {
         state.activate(&names);
     }
 
-
     /// Adds tools and activates them. A tool replaces an earlier registered one of its name. Returns the
     /// names of the active tools. A name that the configuration has already, or that occurs twice, is an
     /// error.
