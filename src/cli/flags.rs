@@ -35,6 +35,8 @@ pub struct RunArgs {
     pub help: bool,
     pub version: bool,
     pub verbose: bool,
+    /// Without MCP servers.
+    pub no_mcp: bool,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,

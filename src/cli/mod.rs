@@ -211,6 +211,9 @@ fn begin(mut launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, S
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
     let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
+    if !args.run.no_mcp {
+        mcp::start(&session, &dirs, &cancel, args.run.mode.is_none() && ask::is_drawn(&args.run));
+    }
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 

@@ -96,6 +96,7 @@ pub const GROUPS: &[Group] = &[
         row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),
+        row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
@@ -135,10 +136,6 @@ pub const GROUPS: &[Group] = &[
         row("help", Some("h"), No, Switch(|args| &mut args.run.help), "Show this help"),
         row("version", Some("v"), No, Switch(|args| &mut args.run.version), "Show the version"),
     ]},
-    // Flags of the reference for features that this version lacks. Not shown in `--help`.
-    Group { title: "", flags: &[
-        row("no-mcp", None, No, Nothing, ""),
-    ]},
 ];
 
 fn put<T>(field: &mut T, value: T) -> Result<(), String> {
@@ -155,8 +152,8 @@ fn set_tools(args: &mut Args, text: String) -> Result<(), String> {
 /// counterpart here.
 fn extension(args: &mut Args, source: String) -> Result<(), String> {
     match source.strip_prefix("builtin:") {
-        Some("llama.cpp") => Ok(()),
-        Some("mcp" | "codemode" | "tool-search") => {
+        Some("llama.cpp" | "mcp" | "tool-search") => Ok(()),
+        Some("codemode") => {
             args.warnings.push(format!("{source} is not part of this version"));
             Ok(())
         }

@@ -268,7 +268,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::hook::Fold;
+    use crate::llm::event::Fold;
     use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage};
     use crossbeam_channel::{Receiver, Sender, bounded};
     use serde_json::Value;

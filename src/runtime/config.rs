@@ -55,6 +55,8 @@ pub struct Config {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Which of the tools that are added later may be used.
     pub tool_overrides: ToolOverrides,
+    /// True if what the project brings may be used.
+    pub trusts_project: bool,
     pub prompt: Prompt,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
@@ -378,6 +380,7 @@ pub fn configure(
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
         tool_overrides: over.tools.clone(),
+        trusts_project: inputs.is_trusted,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {

@@ -130,6 +130,7 @@ impl Session {
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
+        self.control.hooked().0.iter().for_each(|hooks| hooks.before_prompt(&cancel));
         self.refresh()?;
         // Without a key nothing is stored, so that no empty conversation is left.
         self.check_key(&cancel)?;

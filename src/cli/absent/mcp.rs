@@ -2,6 +2,9 @@
 
 use crate::base::feature;
 use crate::mode::{exit, report};
+use crate::resources::dirs::Dirs;
+use crate::runtime::CancelToken;
+use crate::runtime::session::Session;
 use std::ffi::OsString;
 
 /// Says that the part is missing. Gives the exit code.
@@ -9,3 +12,6 @@ pub fn run(_: &[OsString]) -> u8 {
     report::error(feature::absent("mcp"));
     exit::FAILED
 }
+
+/// Starts nothing.
+pub fn start(_: &Session, _: &Dirs, _: &CancelToken, _: bool) {}

@@ -2,9 +2,9 @@
 
 use super::{Place, Words};
 use crate::cli::say::say_plain;
-use crate::llm::estimate::text_tokens;
 use crate::mcp::config::{Entry, Exposure, Servers};
 use crate::mcp::server::{Context, END, Offer, Server, State};
+use crate::mcp::session::tokens;
 use crate::mode::exit::{DONE, FAILED};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Report {
     /// Tokens of the declarations of the tools with an exposure.
     fn tokens(&self, wanted: fn(Exposure) -> bool) -> u64 {
         let tools = self.tools().filter(|(name, _)| wanted(self.entry.exposure_of(name)));
-        tools.map(|(_, tool)| tool_tokens(tool)).sum()
+        tools.map(|(_, tool)| tokens(tool)).sum()
     }
 
     fn to_text(&self) -> String {
@@ -190,7 +190,7 @@ impl Report {
         let line = |(name, tool): (&str, &Value)| {
             let about = tool.get("description").and_then(Value::as_str).unwrap_or_default();
             let about = about.trim().lines().next().unwrap_or_default();
-            format!("  {:>6}  {name}: {about}\n", tool_tokens(tool))
+            format!("  {:>6}  {name}: {about}\n", tokens(tool))
         };
         self.tools().map(line).collect()
     }
@@ -198,12 +198,6 @@ impl Report {
 
 fn is_declared(exposure: Exposure) -> bool {
     exposure == Exposure::Direct
-}
-
-/// Tokens of what the model is told of a tool.
-fn tool_tokens(tool: &Value) -> u64 {
-    let part = |name: &str| tool.get(name).map(ToString::to_string).unwrap_or_default();
-    text_tokens(&part("name")) + text_tokens(&part("description")) + text_tokens(&part("inputSchema"))
 }
 
 fn count(number: usize, what: &str) -> String {

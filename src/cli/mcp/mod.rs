@@ -10,6 +10,7 @@ use crate::mcp::access;
 use crate::mcp::config::{self, Entry, Servers, project_file};
 use crate::mcp::log::Log;
 use crate::mcp::server::Context;
+use crate::mcp::session::{Mcp, Options};
 use crate::mode::exit::FAILED;
 use crate::mode::report;
 use crate::mode::signal;
@@ -17,11 +18,13 @@ use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::resources::trust::{Project, Store};
 use crate::runtime::config::Inputs;
+use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, end_children};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 const USAGE: &str = "\
 Usage:
@@ -77,6 +80,20 @@ pub fn run(words: &[OsString]) -> u8 {
         report::error(text);
         FAILED
     })
+}
+
+/// The time that the first prompt waits for servers with declared tools: in the terminal, and elsewhere.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
+
+/// Starts the servers of a session, in the background.
+pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: bool) {
+    let options = Options {
+        dirs: dirs.clone(),
+        patience: PATIENCE[usize::from(!is_terminal)],
+        tell: Box::new(|text| report::warning(text)),
+        cancel: cancel.clone(),
+    };
+    Mcp::start(session.control(), options);
 }
 
 /// What a command is about, and its options.

@@ -99,6 +99,7 @@ pub const GROUPS: &[Group] = &[
         key("bash.timeoutSeconds", Seconds, Told("none"), "for commands whose call sets none"),
         key("bash.keepBackground", Flag, Preset::Flag(false), "background processes outlive pi; they need an output of their own: `cmd >log 2>&1 &`"),
         key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
+        key("mcp.directTokens", Count, Preset::Count(1500), "of declared tools of MCP servers; at most a tenth of the model's window. More are found by `tool_search`"),
         key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
         key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
     ]},

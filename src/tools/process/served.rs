@@ -11,7 +11,6 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// What is started.
@@ -101,11 +100,6 @@ impl Served {
     /// Asks all processes to end.
     pub fn terminate(&self) {
         self.family.terminate();
-    }
-
-    /// Returns a function that kills the program from any thread without waiting.
-    pub fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
-        self.family.killer()
     }
 
     /// Kills what is left. Gives the exit code of the program, 128 plus the signal's number if a signal ended it.
