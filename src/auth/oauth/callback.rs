@@ -6,7 +6,7 @@
 //! ends the wait. Dropping the server closes all of it at once.
 
 use super::entry::failed;
-use super::form;
+use super::form::{self, Returned};
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, Read, Write};
@@ -25,8 +25,8 @@ const CONNECTIONS: usize = 16;
 /// Running until it is dropped.
 pub(super) struct Callback {
     pub port: u16,
-    /// The code, or why there is none; once.
-    pub received: Receiver<Result<String, StreamError>>,
+    /// What the browser brings, or why there is no code; once.
+    pub received: Receiver<Result<Returned, StreamError>>,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Expected {
 
 struct Shared {
     expected: Expected,
-    sender: Sender<Result<String, StreamError>>,
+    sender: Sender<Result<Returned, StreamError>>,
     open: Mutex<Open>,
     wake: SocketAddr,
 }
@@ -180,7 +180,7 @@ impl Shared {
     }
 
     /// The answer to a request for `target`; `None`: not a GET.
-    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<String, StreamError>>) {
+    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<Returned, StreamError>>) {
         const BAD: &str = "400 Bad Request";
         let name = self.expected.name;
         let Some(target) = target else {
@@ -202,7 +202,7 @@ impl Shared {
             let text = format!("{name} did not allow the sign-in: {about}");
             return (BAD, text.clone(), Some(Err(failed(text))));
         }
-        match filled("code") {
+        match form::returned(query) {
             Some(code) => {
                 let text = format!("{name} has answered. Go back to pi; this page can be closed.");
                 ("200 OK", text, Some(Ok(code)))

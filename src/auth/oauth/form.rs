@@ -63,30 +63,35 @@ fn digit(letter: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// What was pasted: a code, and the state it came with.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Pasted {
+/// What came back from a provider's page: a code, and what it came with.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Returned {
     pub code: String,
     pub state: Option<String>,
+    /// The client that the sign-in has registered.
+    pub client_id: Option<String>,
+}
+
+/// Reads the query of the address that a browser was sent back to.
+pub fn returned(query: &str) -> Option<Returned> {
+    let filled = |name| value(query, name).filter(|value| !value.trim().is_empty());
+    Some(Returned { code: filled("code")?, state: filled("state"), client_id: filled("client_id") })
 }
 
 /// Takes a redirect URL, its query, `code#state`, or the code alone.
-pub fn pasted(text: &str) -> Option<Pasted> {
+pub fn pasted(text: &str) -> Option<Returned> {
     let text = text.trim();
     let filled = |text: String| Some(text).filter(|text| !text.is_empty());
     if text.contains("://") || text.contains("code=") {
         let query = text.split_once('?').map_or(text, |(_, query)| query);
         let query = query.split('#').next().unwrap_or_default();
-        return Some(Pasted {
-            code: value(query, "code").and_then(filled)?,
-            state: value(query, "state").and_then(filled),
-        });
+        return returned(query);
     }
     let (code, state) = match text.split_once('#') {
         Some((code, state)) => (code, filled(state.to_owned())),
         None => (text, None),
     };
-    Some(Pasted { code: filled(code.to_owned())?, state })
+    Some(Returned { code: filled(code.to_owned())?, state, client_id: None })
 }
 
 #[cfg(test)]
@@ -132,8 +137,11 @@ mod tests {
             ("  ", None),
         ];
         for (text, expected) in rows {
-            let expected =
-                expected.map(|(code, state)| Pasted { code: code.into(), state: state.map(str::to_owned) });
+            let expected = expected.map(|(code, state)| Returned {
+                code: code.into(),
+                state: state.map(str::to_owned),
+                client_id: None,
+            });
             assert_eq!(pasted(text), expected, "{text}");
         }
     }

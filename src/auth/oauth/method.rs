@@ -27,6 +27,8 @@ pub struct Method {
     pub(super) base_url: fn(&Entry) -> Option<String>,
     /// The token travels as `Authorization: Bearer`, whatever the protocol does with a key.
     pub bearer: bool,
+    /// The provider asks for the id of this installation.
+    pub needs_device: bool,
     /// What to do where the provider refuses.
     pub otherwise: &'static str,
 }

@@ -11,8 +11,10 @@
 //! Whoever asks the user implements [`Interaction`]; nothing here sees a terminal. Not here: where the
 //! entry is stored and who renews it when (`auth::credential`).
 
+mod anthropic;
 mod browser;
 mod callback;
+mod chatgpt;
 mod client;
 mod codex;
 mod copilot;

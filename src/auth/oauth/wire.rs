@@ -82,6 +82,8 @@ pub(crate) struct Setting<'a> {
     pub clock: &'a dyn Clock,
     pub env: &'a Env,
     pub gateway: Option<&'a str>,
+    /// UUID of this installation, for providers that ask for it.
+    pub device: Option<&'a str>,
     /// For requests, where the environment names no proxy.
     pub http_proxy: Option<&'a str>,
 }
@@ -91,6 +93,7 @@ pub(super) struct Wire<'a> {
     pub clock: &'a dyn Clock,
     pub env: &'a Env,
     pub gateway: Option<&'a str>,
+    pub device: Option<&'a str>,
     pub cancel: &'a CancelToken,
     /// Variables that requests see before those of the process.
     request_env: Vec<(String, String)>,
@@ -137,6 +140,7 @@ impl<'a> Wire<'a> {
             clock: setting.clock,
             env: setting.env,
             gateway: setting.gateway,
+            device: setting.device,
             cancel,
             request_env: proxies(setting),
             until,

@@ -119,7 +119,7 @@ impl PartialJson {
     }
 
     /// The object of the whole text, and an error that says what is wrong with the text and quotes it. No text at
-    /// all, or `null`, stands for an object without members; so does, with an error, what is not an object.
+    /// all stands for an object without members; so does, with an error, what is not an object.
     pub fn finish_whole(mut self) -> (Map<String, Value>, Option<String>) {
         let text = std::mem::take(&mut self.text);
         match self.finish() {
@@ -357,8 +357,6 @@ impl PartialJson {
         if self.state == State::Scalar {
             self.put(value);
             self.state = State::AfterValue;
-        } else if value.is_null() {
-            self.state = State::End;
         } else {
             self.unexpected(piece, at);
         }

@@ -132,6 +132,11 @@ impl Blocks {
         }
     }
 
+    /// A call that the server began and did not end. What came of it may be cut or mixed up.
+    pub fn open_call(&self, answer: &Answer) -> Option<usize> {
+        (0..self.items.len()).find(|at| answer.is_open(*at) && answer.kind(*at) == Some(Kind::Call))
+    }
+
     /// Ends what the server did not.
     pub fn end_all(&mut self, answer: &mut Answer) {
         for at in 0..self.items.len() {

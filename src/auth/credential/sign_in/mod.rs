@@ -66,11 +66,12 @@ impl Credentials {
         oauth::method(provider, configured.gateway.as_deref())
     }
 
-    /// Signs in, and stores what comes of it.
+    /// Signs in, and stores what comes of it. `device` is the id of this installation, for a method that needs it.
     pub fn sign_in(
         &self,
         provider: &str,
         configured: &Configured,
+        device: Option<&str>,
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
@@ -86,6 +87,7 @@ impl Credentials {
             clock: &*self.place.clock,
             env: &env,
             gateway: configured.gateway.as_deref(),
+            device,
             http_proxy: self.place.http_proxy.as_deref(),
         };
         let entry = method.login(&setting, interaction, cancel)?;
@@ -303,6 +305,7 @@ impl Renewal {
             clock: &*self.place.clock,
             env: &self.env,
             gateway: self.gateway.as_deref(),
+            device: None,
             http_proxy: self.place.http_proxy.as_deref(),
         };
         // From here on nothing but its own limit ends it.
