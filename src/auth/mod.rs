@@ -1,4 +1,5 @@
-//! The key that a request carries: stored and configured credentials, sign-ins, and the clouds' own chains.
+//! Credentials of requests: stored and configured keys, sign-ins, and the credential chains of AWS and Google
+//! Cloud.
 
 #[cfg_attr(not(feature = "clouds"), path = "absent/aws.rs")]
 pub mod aws;

@@ -8,6 +8,7 @@ const FEATURES: &[(&str, bool)] = &[
     ("acp", cfg!(feature = "acp")),
     ("clouds", cfg!(feature = "clouds")),
     ("interactive", cfg!(feature = "interactive")),
+    ("mcp", cfg!(feature = "mcp")),
     ("sandbox", cfg!(feature = "sandbox")),
 ];
 

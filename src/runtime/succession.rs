@@ -1,8 +1,7 @@
-//! One conversation after another in a process: a new one, a stored one, a fork of the current one. And the current one
-//! with its configuration read again.
+//! Changes the conversation of a process to a new one, a stored one or a fork, or reloads its configuration.
 //!
-//! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
-//! is made anew for its folder, as at a start.
+//! The previous conversation is closed first. Settings, models, tools and prompt of the next one are made for
+//! its folder, as at a start.
 
 use super::config::Config;
 use super::control::Parts;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 
 type Renew = Box<dyn FnMut(&Config) -> Result<Config, String> + Send>;
 
-/// Where further conversations come from.
+/// Opens further conversations, and makes their configuration.
 pub struct Succession {
     store: Option<Store>,
     make: Make,
@@ -23,31 +22,31 @@ pub struct Succession {
 
 type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
 
-/// The working folder of a conversation.
+/// The working folder for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
-    /// In the folder of the session.
+    /// The folder that the session records.
     Own,
-    /// In the folder of the program, since that of the session is gone.
+    /// The folder of the program, if the session's folder is gone.
     Here,
 }
 
-/// How a stored session is gone on with.
+/// How a stored session is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Open,
-    /// Goes on in a copy.
+    /// Continues in a copy.
     Fork,
-    /// Opens without storing what follows.
+    /// Reads the session, and stores no further messages.
     Read,
 }
 
 /// Why a stored session was not opened.
 #[derive(Debug, PartialEq)]
 pub enum NotOpened {
-    /// Another process writes to it.
+    /// Another process writes to the session, as the text explains.
     Held(String),
-    /// The session's own folder, given here, does not exist any more.
+    /// The session's recorded folder, which does not exist any more.
     FolderGone(PathBuf),
     Failed(String),
 }
@@ -68,8 +67,8 @@ impl From<SessionError> for NotOpened {
 }
 
 impl Succession {
-    /// Without a store nothing is kept. `make` gives what a conversation needs besides its log; `renew`
-    /// reads again what the one under way stands on.
+    /// Makes a succession. Without a store no conversation is saved. `make` makes the parts of a conversation
+    /// from its log; `renew` reloads a configuration.
     pub fn new(
         store: Option<Store>,
         make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
@@ -87,7 +86,8 @@ impl Succession {
 }
 
 impl Session {
-    /// Starts an empty conversation in the current folder. `parent` is the session that it is said to come from.
+    /// Starts an empty conversation in the current folder. `parent` is the path of the session to record as
+    /// its origin.
     pub fn start_new(&mut self, parent: Option<String>) -> Result<(), Fatal> {
         let cwd = self.cwd();
         let succession = self.next()?;
@@ -95,7 +95,7 @@ impl Session {
         self.go_on_with(log)
     }
 
-    /// Opens the session at `path`. A file that is not there becomes a new session.
+    /// Opens the session at `path`, or starts a new one if there is no such file.
     pub fn open_other(&mut self, path: &Path) -> Result<(), Fatal> {
         match self.visit(path, Way::Open, Folder::Own) {
             Ok(()) => Ok(()),
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Goes on with the session at `path`: opened, copied or only read, as `way` says.
+    /// Changes to the session at `path`: opened, copied or only read, as `way` says.
     pub fn visit(&mut self, path: &Path, way: Way, folder: Folder) -> Result<(), NotOpened> {
         let cwd = self.cwd();
         let path = cwd.join(path);
@@ -124,7 +124,7 @@ impl Session {
             return Err(NotOpened::FolderGone(home));
         }
         if is_own && way == Way::Open {
-            // One writer per session: this one lets go of the file first.
+            // A session file has one writer: this session releases the file first.
             self.control().close()?;
         }
         let log = match (way, &store) {
@@ -138,7 +138,7 @@ impl Session {
         Ok(self.replace(parts)?)
     }
 
-    /// Copies a session file to the sessions of this folder. Gives the path of the copy.
+    /// Copies a session file to the sessions of this folder. Returns the path of the copy.
     pub fn import(&mut self, source: &Path) -> Result<PathBuf, Fatal> {
         if !source.exists() {
             return Err(Fatal(format!("File not found: {}", source.display())));
@@ -167,7 +167,7 @@ impl Session {
         Ok(text)
     }
 
-    /// Goes on in a copy of this branch.
+    /// Changes to a copy of the current branch.
     pub fn fork_here(&mut self) -> Result<(), Fatal> {
         let log = {
             let log = self.control().log();
@@ -181,8 +181,8 @@ impl Session {
         self.go_on_with(log)
     }
 
-    /// Reads settings, models, skills, templates, context files and prompts again. The conversation, its
-    /// model and its active tools stay; the next request tells the model what is new.
+    /// Reloads settings, models, skills, templates, context files and prompts. The conversation, its model
+    /// and its active tools stay; the next request tells the model what changed.
     pub fn reload(&mut self) -> Result<(), Fatal> {
         let config = self.control().config();
         let config = (self.next()?.renew)(&config).map_err(Fatal)?;
@@ -204,7 +204,7 @@ impl Session {
     }
 }
 
-/// A session that is to have a file must have it before it is copied.
+/// Returns an error if the session has a path but is not saved, since an unsaved session cannot be copied.
 fn check_saved(log: &Log) -> Result<(), SessionError> {
     match log.path() {
         Some(path) if !log.is_saved() => Err(SessionError::NotSaved { path: path.to_owned() }),

@@ -210,7 +210,7 @@ fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Li
     if hidden > 0 {
         line.push(&format!("{} {hidden} more ", mark.repeat(2)), style.with(Attributes::DIM));
     }
-    let left = look.width.saturating_sub(line.width());
+    let left = look.short().saturating_sub(line.width());
     line.push(&mark.repeat(left), style);
     line.cut(look.width)
 }

@@ -48,6 +48,8 @@ pub struct Options {
     pub wants_fullscreen: bool,
     /// Visibility of the scrollbar in fullscreen mode: `auto`, `always` or `hidden`.
     pub scrollbar: String,
+    /// Lines scrolled by a step of the mouse wheel.
+    pub wheel_lines: usize,
     /// Maximum width of an image in cells.
     image_columns: usize,
 }
@@ -91,6 +93,7 @@ impl UiConfig {
             hides_thinking: flag(settings, "hideThinkingBlock").unwrap_or(false),
             wants_fullscreen: text("tuiMode") == Some("fullscreen") && !is_dumb(),
             scrollbar: text("fullscreenScrollbar").unwrap_or("auto").to_owned(),
+            wheel_lines: count(settings, "fullscreenWheelScrollLines").unwrap_or(WHEEL_LINES),
             image_columns: count(settings, "terminal.imageWidthCells").unwrap_or(60),
         };
         let mut problems = self.read_keys();
@@ -150,7 +153,7 @@ impl UiConfig {
 
     /// Cells to the right of the conversation for the scrollbar, in fullscreen mode.
     pub fn scrollbar_width(&self) -> usize {
-        usize::from(self.options.scrollbar != "hidden" && !self.is_plain)
+        usize::from(self.is_fullscreen && self.options.scrollbar != "hidden" && !self.is_plain)
     }
 
     /// The look of the conversation in fullscreen mode.
@@ -216,6 +219,9 @@ fn wishes(settings: &Settings) -> Wishes {
 pub fn flag(settings: &Settings, path: &str) -> Option<bool> {
     settings.get(path).and_then(Value::as_bool)
 }
+
+/// Lines scrolled by a step of the mouse wheel if the setting says `auto`.
+const WHEEL_LINES: usize = 3;
 
 fn count(settings: &Settings, path: &str) -> Option<usize> {
     let count = settings.get(path).and_then(Value::as_u64)?;

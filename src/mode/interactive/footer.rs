@@ -143,7 +143,7 @@ impl Footer {
         if let Some(name) = &self.name {
             let _ = write!(place, " • {name}");
         }
-        vec![Line::of(&place, dim).cut(look.width), self.figures(look, dim)]
+        vec![Line::of(&place, dim).cut(look.short()), self.figures(look, dim)]
     }
 
     fn figures(&self, look: &Look<'_>, dim: Style) -> Line {
@@ -205,7 +205,7 @@ impl Footer {
                 }
             }
         }
-        let room = look.width.saturating_sub(left.width() + 2);
+        let room = look.short().saturating_sub(left.width() + 2);
         if width(&right) > room {
             right.clone_from(&self.model.id);
         }
@@ -213,9 +213,9 @@ impl Footer {
             right.clone_from(&self.model.name);
         }
         let right = Line::of(&right, dim).cut(room);
-        left.pad_to(look.width.saturating_sub(right.width()), dim);
+        left.pad_to(look.short().saturating_sub(right.width()), dim);
         left.append(&right);
-        left.cut(look.width)
+        left.cut(look.short())
     }
 }
 

@@ -11,6 +11,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Cells that rows below the conversation leave free at the edge.
+const EDGE: usize = 4;
+
 /// Everything that a part of the screen needs to draw itself.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
@@ -83,6 +86,11 @@ impl<'a> Look<'a> {
 
     pub fn within(&self, width: usize) -> Self {
         Self { width, ..*self }
+    }
+
+    /// Width of rows that end short of the edge: a terminal that becomes slightly narrower does not wrap them.
+    pub fn short(&self) -> usize {
+        if self.width > 20 { self.width - EDGE } else { self.width }
     }
 
     /// A horizontal rule over the whole width.

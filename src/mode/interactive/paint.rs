@@ -43,9 +43,19 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     lines
 }
 
-/// True if the alternate screen is used, for the viewer or in fullscreen mode.
-pub fn is_full(app: &App) -> bool {
-    !is_dumb() && (app.config.is_fullscreen || (app.view.has_viewer() && app.dialogs.is_empty()))
+/// True if the alternate screen is used: in fullscreen mode, for the viewer, and for a dialog that has not had
+/// room on the normal screen without scrolling printed lines away.
+pub fn is_full(app: &mut App, room: usize, now: Instant) -> bool {
+    if is_dumb() || app.config.is_fullscreen {
+        return !is_dumb();
+    }
+    if app.dialogs.is_empty() {
+        return app.view.has_viewer();
+    }
+    if !app.dialogs.is_full {
+        app.dialogs.is_full = live(app, now).len() > room;
+    }
+    app.dialogs.is_full
 }
 
 /// The content of the alternate screen.
@@ -58,7 +68,9 @@ pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
 
 /// The screen in fullscreen mode: the scrolled conversation, and the dock below.
 fn fullscreen(app: &mut App, now: Instant) -> Vec<Line> {
-    app.view.drop_stored();
+    if app.config.is_fullscreen {
+        app.view.drop_stored();
+    }
     let size = app.config.size;
     let mut dock = dock(app, now);
     if let Some(search) = app.view.search_line(&app.config.look()) {

@@ -86,9 +86,48 @@ fn what_is_printed_stays_above_what_is_live() {
     terminal.draw(&["four", "five"], &lines(&["> a", "status"]));
     assert_eq!(terminal.everything(), ["one", "two", "three", "four", "five", "> a", "status"]);
     terminal.draw(&[], &lines(&["> a"]));
-    assert_eq!(terminal.rows(), ["two", "three", "four", "five", "> a"]);
+    assert_eq!(terminal.rows(), ["two", "three", "four", "five", "", "> a"]);
     terminal.draw(&["six"], &[]);
     assert_eq!(terminal.rows(), ["two", "three", "four", "five", "six"]);
+}
+
+#[test]
+fn a_live_region_on_the_last_row_stays_there() {
+    let five = lines(&["1", "2", "3", "> ", "status"]);
+    let two = lines(&["> ", "status"]);
+    for is_located in [false, true] {
+        let mut terminal = Terminal::new(20, 8);
+        terminal.draw(&["a"], &two);
+        if is_located {
+            terminal.screen.locate(usize::from(terminal.cursor().0));
+        }
+        // There are rows below: it ends where it ends.
+        terminal.draw(&[], &five);
+        terminal.draw(&["b"], &two);
+        assert_eq!(terminal.rows(), ["a", "b", "> ", "status"]);
+        terminal.draw(&["c", "d"], &five);
+        let screen = |terminal: &Terminal| terminal.rows().join(" ");
+        assert_eq!(screen(&terminal), "b c d 1 2 3 >  status");
+        // Printed lines take the rows of a region that becomes shorter; nothing scrolls.
+        terminal.draw(&["e", "f", "g"], &two);
+        assert_eq!(screen(&terminal), "b c d e f g >  status");
+        terminal.draw(&[], &five);
+        assert_eq!(screen(&terminal), "e f g 1 2 3 >  status");
+        terminal.draw(&["h"], &two);
+        assert_eq!(screen(&terminal), "e f g h   >  status");
+        // The empty rows are filled before anything scrolls.
+        terminal.draw(&["i"], &lines(&["x", "> ", "status"]));
+        assert_eq!(screen(&terminal), "e f g h i x >  status");
+        terminal.draw(&["j", "k"], &two);
+        assert_eq!(screen(&terminal), "f g h i j k >  status");
+        let all = terminal.everything().join(" ");
+        assert_eq!(all, "a b c d e f g h i j k >  status");
+        // A theme that changes draws all of it again.
+        let out = terminal.screen.clear();
+        terminal.parser.process(out.as_bytes());
+        terminal.draw(&[], &lines(&["status"]));
+        assert_eq!(screen(&terminal), "f g h i j k  status");
+    }
 }
 
 #[test]
@@ -333,6 +372,11 @@ proptest! {
             let mut all: Vec<String> = terminal.everything();
             for row in &mut all { row.truncate(row.trim_end().len()); }
             while all.last().is_some_and(String::is_empty) { all.pop(); }
+            // A region that became shorter has empty rows above.
+            if let Some(surplus) = all.len().checked_sub(expected.len()) && surplus > 0 {
+                let gap = all.splice(printed.len()..printed.len() + surplus, []);
+                prop_assert!(gap.into_iter().all(|row| row.is_empty()));
+            }
             prop_assert_eq!(all, expected);
         }
     }

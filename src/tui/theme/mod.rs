@@ -9,8 +9,11 @@
 mod built_in;
 mod file;
 mod oklab;
+mod schema;
 
 use super::style::{Color, Style, palette};
+
+pub use schema::schema;
 
 /// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';
