@@ -1,4 +1,4 @@
-//! Anthropic's page that shows the code, for a browser on another machine.
+//! Anthropic's copy-code sign-in: a page shows the code, which the user pastes.
 
 use super::client::Grant;
 use super::entry::failed;

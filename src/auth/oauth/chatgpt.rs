@@ -1,7 +1,7 @@
 //! Sign in with ChatGPT, for requests to OpenAI's API.
 //!
-//! Each sign-in registers a client: its id comes back with the code, and is what tokens are asked with. The
-//! installation names itself by an id of its own (`deviceId` of the settings).
+//! Each sign-in registers a client, whose id is returned with the code and used in all token requests. The
+//! installation identifies itself by the UUID in the setting `deviceId`.
 
 use super::browser::{self, Return};
 use super::client::Client;
@@ -18,7 +18,7 @@ use serde_json::Value;
 const AUTHORIZE: &str = "https://auth.openai.com/api/accounts/authorize";
 const RESOURCE: &str = "https://api.openai.com/v1";
 
-/// Without it, the API refuses the token.
+/// Scope without which the API rejects the token.
 const DIRECT: &str = "chatgpt.tokens.use.direct";
 
 const CLIENT_ID: &str = "clientId";
@@ -92,7 +92,7 @@ fn of_client(mut token: Token, id: &str) -> Token {
     token
 }
 
-/// Adds what the token may be used for.
+/// Adds the granted scopes to the token. Fails if the API scope is missing.
 pub(super) fn with_scopes(answer: &Answer, mut token: Token) -> Result<Token, StreamError> {
     let scopes: Vec<&str> = answer.text("scope").unwrap_or_default().split_whitespace().collect();
     if !scopes.contains(&DIRECT) {
