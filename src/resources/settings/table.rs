@@ -152,6 +152,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Network", keys: &[
         key("enableInstallTelemetry", Flag, Preset::Flag(true), "tell OpenRouter and NVIDIA that pi asks, as `PI_TELEMETRY` does"),
+        global("deviceId", Text, Told("made when it is needed"), "id of this installation, for the sign-in with ChatGPT"),
         global("httpProxy", Text, Told(""), "proxy where the environment names none"),
         key("httpIdleTimeoutMs", Timeout, Preset::Count(300_000), "silence of a server; 0 waits for ever"),
         key("retry.enabled", Flag, Preset::Flag(true), "ask again after an answer that failed"),
