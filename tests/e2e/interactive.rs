@@ -492,7 +492,7 @@ fn the_wait_before_another_try_says_how_to_end_it() {
     world.write_config("settings.json", r#"{"retry": {"enabled": true, "baseDelayMs": 60000}}"#);
     let screen = started(&world, "");
     screen.send("hello");
-    let text = screen.wait_for("(escape to cancel)");
+    let text = screen.wait_for("escape stops");
     assert!(text.contains("Retrying (1/"), "{text}");
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("Retrying");
