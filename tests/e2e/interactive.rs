@@ -292,6 +292,8 @@ fn without_a_model_one_can_look_around_and_is_told_what_to_do() {
     screen.send("hello?");
     let text = screen.wait_for("No model selected");
     assert!(text.contains("/login"), "{text}");
+    screen.wait_for("Select authentication method");
+    screen.type_keys(ESCAPE);
     // What was typed is not lost.
     screen.wait_until("the prompt is there", |text| text.contains("hello?"));
     screen.type_keys(CTRL_C);
