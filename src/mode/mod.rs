@@ -2,13 +2,13 @@
 
 #[cfg(feature = "acp")]
 pub mod acp;
-pub mod event_json;
 pub mod exit;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
 pub mod output;
 mod pending;
 pub mod print;
+mod quiet;
 pub mod report;
 pub mod rpc;
 pub mod signal;
@@ -16,4 +16,4 @@ mod stdin;
 pub mod stdout;
 
 /// The version of the TypeScript pi that this program follows.
-pub const REFERENCE_VERSION: &str = "0.87.1";
+pub const REFERENCE_VERSION: &str = "1.5.2";

@@ -37,7 +37,9 @@ fn session(dir: &TempDir) -> Session {
         model,
         thinking: ThinkingLevel::Off,
         tools: Vec::new(),
+        absent: Vec::new(),
         config: Config {
+            tool_overrides: Default::default(),
             services,
             settings,
             workspace: Arc::new(dir.workspace()),

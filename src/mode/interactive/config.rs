@@ -51,6 +51,8 @@ pub struct Options {
     pub wants_fullscreen: bool,
     /// Visibility of the scrollbar in fullscreen mode: `auto`, `always` or `hidden`.
     pub scrollbar: String,
+    /// Lines scrolled by a step of the mouse wheel.
+    pub wheel_lines: usize,
     /// Maximum width of an image in cells.
     image_columns: usize,
 }
@@ -95,6 +97,7 @@ impl UiConfig {
             hides_thinking: flag(settings, "hideThinkingBlock").unwrap_or(false),
             wants_fullscreen: text("tuiMode") == Some("fullscreen") && !is_dumb(),
             scrollbar: text("fullscreenScrollbar").unwrap_or("auto").to_owned(),
+            wheel_lines: count(settings, "fullscreenWheelScrollLines").unwrap_or(WHEEL_LINES),
             image_columns: count(settings, "terminal.imageWidthCells").unwrap_or(60),
         };
         let mut problems = self.read_keys();
@@ -222,6 +225,9 @@ fn wishes(settings: &Settings) -> Wishes {
 pub fn flag(settings: &Settings, path: &str) -> Option<bool> {
     settings.get(path).and_then(Value::as_bool)
 }
+
+/// Lines scrolled by a step of the mouse wheel if the setting says `auto`.
+const WHEEL_LINES: usize = 3;
 
 fn count(settings: &Settings, path: &str) -> Option<usize> {
     let count = settings.get(path).and_then(Value::as_u64)?;

@@ -11,13 +11,13 @@ use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
 use crate::tui::image::Pixels;
-use crate::tui::key::{Action as Event, Input, Key, Mouse, MouseKind, Reply};
+use crate::tui::key::{Action as Event, Input, Key, Modifiers, Mouse, MouseKind, Reply};
 use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
 use std::time::Instant;
 
-/// Lines scrolled by a step of the mouse wheel.
-const WHEEL: isize = 3;
+/// A step of the mouse wheel with Alt counts as so many.
+const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
@@ -111,9 +111,11 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
 }
 
 fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
+    let steps = if mouse.modifiers.has(Modifiers::ALT) { WHEEL_WITH_ALT } else { 1 };
+    let lines = (app.config.options.wheel_lines * steps).cast_signed();
     let by = match mouse.kind {
-        MouseKind::ScrollUp => -WHEEL,
-        MouseKind::ScrollDown => WHEEL,
+        MouseKind::ScrollUp => -lines,
+        MouseKind::ScrollDown => lines,
         _ => return,
     };
     app.view.with_window(app.config.window_look(), now, |window, pages| window.scroll(by, pages));

@@ -10,8 +10,11 @@ mod built_in;
 mod file;
 mod limited;
 mod oklab;
+mod schema;
 
 use super::style::{Color, Depth, Style, palette};
+
+pub use schema::schema;
 
 /// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';

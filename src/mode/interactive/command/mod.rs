@@ -199,9 +199,10 @@ fn clone(app: &mut App, _: &str) {
 }
 
 /// Reports that the session's thread has opened another conversation.
-pub fn replaced(feed: &Feed, done: Result<(), Fatal>, text: &'static str) {
+pub fn replaced(feed: &Feed, done: Result<bool, Fatal>, text: &'static str) {
     match done {
-        Ok(()) => feed.effect(Effect::Begin(text.to_owned())),
+        Ok(false) => feed.say(Weight::Info, "An extension kept this session open".to_owned()),
+        Ok(true) => feed.effect(Effect::Begin(text.to_owned())),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     }
 }

@@ -79,14 +79,14 @@ fn a_long_conversation_opens_at_its_end_and_little_of_it_is_read() {
     let mut window = Window::new(5_000);
     window.check("answer 4999 end", "prompt 4990 end");
     assert!(window.scroll.cache.len() < 10, "{}", window.scroll.cache.len());
-    window.press("home");
+    window.press("ctrl+home");
     window.check("prompt 0 end", "answer 4999 end");
     assert!(window.scroll.cache.len() < 20, "{}", window.scroll.cache.len());
     for _ in 0..400 {
         window.press("pagedown");
     }
     assert!(window.scroll.cache.len() <= CACHED_MAX);
-    window.press("end");
+    window.press("ctrl+end");
     window.check("answer 4999 end", "prompt 0 end");
 }
 
@@ -128,11 +128,11 @@ fn one_goes_from_prompt_to_prompt() {
 #[test]
 fn what_comes_is_followed_at_the_end_only() {
     let mut window = Window::new(9);
-    window.press("home");
+    window.press("ctrl+home");
     let before = window.frame();
     window.bench.app.say(crate::mode::interactive::card::Weight::Info, "just said");
     assert_eq!(window.frame(), before);
-    window.press("end");
+    window.press("ctrl+end");
     window.check("just said", "prompt 0 end");
     window.bench.app.say(crate::mode::interactive::card::Weight::Info, "said later");
     window.check("said later", "prompt 0 end");
