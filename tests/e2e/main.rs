@@ -45,6 +45,8 @@ mod session;
 mod session_screen;
 mod sessions;
 mod signal;
+#[cfg(feature = "interactive")]
+mod still;
 mod tool;
 mod trust;
 mod undo;

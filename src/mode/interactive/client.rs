@@ -57,6 +57,7 @@ impl Frame for App {
             cwd: &self.config.places.cwd,
             name: self.status.footer.name.as_deref(),
             is_busy: self.status.activity.is_busy(),
+            is_asking: self.dialogs.asks(),
             is_focused: self.status.is_focused,
             settings: &config.settings,
         };

@@ -178,6 +178,8 @@ pub enum Effect {
     SignedOut(Option<(Weight, String)>),
     OpenAddress(String),
 
+    /// The user has decided about the call with this id, which goes on.
+    Approved(String),
     /// Asks the user to approve a tool call.
     Approve {
         call: Box<Call>,

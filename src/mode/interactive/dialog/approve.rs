@@ -43,7 +43,7 @@ impl Approve {
     fn decide(&self, decision: Decision) -> Vec<Effect> {
         // There is room for the one answer; an asker that has gone needs none.
         let _ = self.reply.try_send(decision);
-        vec![Effect::Close]
+        vec![Effect::Approved(self.call.id.clone()), Effect::Close]
     }
 
     fn choose(&mut self, value: &str) -> Vec<Effect> {
@@ -82,6 +82,10 @@ fn what() -> Page {
 }
 
 impl Dialog for Approve {
+    fn is_awaited(&self) -> bool {
+        true
+    }
+
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let looks = look.looks();
         let border = look.rule(look.style(Role::BorderAccent));

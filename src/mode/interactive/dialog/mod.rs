@@ -53,6 +53,11 @@ pub trait Dialog {
         Step::Stay
     }
 
+    /// True if work waits for the dialog's answer.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
     /// Called when the dialog is removed by the program, such as at its end.
     fn dismiss(&mut self) -> Vec<Effect> {
         Vec::new()
@@ -75,6 +80,11 @@ impl Dialogs {
 
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// True if work waits for the answer of an open dialog.
+    pub fn asks(&self) -> bool {
+        self.open.iter().any(|dialog| dialog.is_awaited())
     }
 
     /// Passes a key to the top dialog, and removes the dialog if it closes.
