@@ -23,6 +23,8 @@ pub enum Reply {
     Attributes,
     /// The background colour.
     Background(u8, u8, u8),
+    /// The terminal shows the status of programs (OSC 7501).
+    ProgramStatus,
     /// The colour scheme has changed to dark or light.
     Scheme { dark: bool },
     /// Position of the cursor, from 0.

@@ -223,6 +223,14 @@ impl App {
         }
     }
 
+    /// Reports the program's status to the terminal, if that wants to know.
+    pub fn start_reports(&mut self) {
+        if !is_dumb() {
+            let wish = std::env::var("PI_PROGRAM_STATUS").ok();
+            self.requests.sequences.push_str(self.status.program.start(wish.as_deref()));
+        }
+    }
+
     /// Leaves fullscreen mode, and prints the end of the conversation on the normal screen if settings ask
     /// for it.
     pub fn leave_fullscreen(&mut self, is_over: bool) {

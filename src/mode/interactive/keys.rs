@@ -61,6 +61,7 @@ fn take_reply(app: &mut App, reply: &Reply) {
             app.config.cell = Pixels { width, height };
             return;
         }
+        Reply::ProgramStatus => return app.status.program.answered(),
         _ => return,
     };
     if backdrop != app.config.backdrop {

@@ -446,6 +446,7 @@ impl Decoder {
         }
         let text = String::from_utf8_lossy(&self.held).into_owned();
         match kind {
+            b']' if text.starts_with("7501;?") => out.push(Input::Reply(Reply::ProgramStatus)),
             b']' => {
                 let color = text.strip_prefix("11;").and_then(color);
                 out.extend(color.map(|[r, g, b]| Input::Reply(Reply::Background(r, g, b))));

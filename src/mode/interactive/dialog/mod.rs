@@ -26,6 +26,7 @@ pub mod tree;
 use super::config::UiConfig;
 use super::effect::{Effect, Update};
 use super::look::Look;
+use super::program_status::Blocked;
 use crate::tui::key::Key;
 use crate::tui::line::Line;
 
@@ -51,6 +52,11 @@ pub trait Dialog {
     fn update(&mut self, update: &mut Update, config: &UiConfig) -> Step {
         let _ = (update, config);
         Step::Stay
+    }
+
+    /// What the user is waited for, if the dialog was not opened by the user or waits for another program.
+    fn blocked(&self) -> Option<Blocked> {
+        None
     }
 
     /// Called when the dialog is removed by the program, such as at its end.
@@ -96,6 +102,11 @@ impl Dialogs {
 
     pub fn update(&mut self, mut update: Update, config: &UiConfig) {
         self.open.retain_mut(|dialog| dialog.update(&mut update, config) == Step::Stay);
+    }
+
+    /// What the top dialog waits for.
+    pub fn blocked(&self) -> Option<Blocked> {
+        self.open.last()?.blocked()
     }
 
     /// Lines of the top dialog.
