@@ -19,6 +19,25 @@ fn told(server: &Server) -> String {
 }
 
 #[test]
+fn a_quiet_start_may_leave_the_first_lines() {
+    for (quiet, header, resources) in
+        [("false", true, true), ("\"header\"", true, false), ("true", false, false)]
+    {
+        let (world, _server) = world([]);
+        world.write("AGENTS.md", "Be brief.");
+        world.write_config("settings.json", &format!("{{\"quietStartup\": {quiet}}}"));
+        let screen = Screen::start(world.pi().words("--model mock/m1"));
+        let text = screen.wait_for("m1");
+        assert_eq!(
+            (text.contains("pi v"), text.contains("AGENTS.md")),
+            (header, resources),
+            "{quiet}: {text}"
+        );
+        screen.quit();
+    }
+}
+
+#[test]
 fn the_terminal_is_told_what_pi_does_if_it_wants_to_know() {
     let conversation = |wish: Option<&str>| {
         let (open, held) = gate();
