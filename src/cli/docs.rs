@@ -1,4 +1,4 @@
-//! `pi docs [topic]`: the manual, completed from the tables of the code.
+//! `pi docs [topic]`: prints the manual, completed from tables of the code.
 //!
 //! `pi docs schema NAME` is a JSON Schema; `pi docs rpc --schema` is `pi docs schema rpc`.
 
@@ -12,7 +12,7 @@ use crate::wire;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-/// Prints the contents, or a page. Gives the exit code.
+/// Prints the table of contents, or a page. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     match words {
         [] => super::say::say(&docs::contents()),

@@ -1,4 +1,4 @@
-//! From the command line to a session that can be asked.
+//! Starts a session from the command line.
 
 use super::ask;
 use super::flags::{Args, Mode};
@@ -8,8 +8,10 @@ use super::open;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
+use crate::extension::{About, Extensions, find};
 use crate::llm::model::{Model, ThinkingLevel, shown_url};
 use crate::llm::secret::Secret;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
@@ -28,37 +30,41 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-/// What holds from the start of the program to its end, whatever the conversation.
+/// Options that hold while the program runs, for every conversation.
 #[derive(Clone)]
 pub struct Launch {
     pub over: Overrides,
-    /// Trust in the project, for this run.
+    /// Trust in the project for this run: `--approve` or `--no-approve`.
     pub approve: Option<bool>,
-    /// Trust that the user gave for this run.
+    /// Projects that the user trusted for this run.
     pub agreed: Agreed,
     pub session_dir: Option<String>,
     pub no_session: bool,
-    /// Where the program was started: paths of the command line begin there.
+    /// The folder that paths of the command line are relative to.
     pub started_in: PathBuf,
     pub questions: Questions,
-    /// True if pi is used on the terminal: somebody can choose a model when none can be used.
+    /// The programs that take part in sessions, once they are started.
+    extensions: Option<Arc<Extensions>>,
+    /// How programs that take part in sessions know the mode.
+    pub mode: &'static str,
+    /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
 }
 
-/// How the user is asked what pi cannot start without.
+/// How questions before a session are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Questions {
     Never,
-    /// By numbered lines.
+    /// As numbered lines.
     Lines,
-    /// By lists on the screen.
+    /// As drawn lists.
     OnScreen,
 }
 
 /// Why a session cannot start.
 pub enum NotStarted {
-    /// There is no model at all.
+    /// No model is available.
     NoModel(String),
     Failed(String),
 }
@@ -82,18 +88,18 @@ impl From<NotStarted> for String {
     }
 }
 
-/// The listener that prints warnings.
+/// Prints a warning on stderr.
 pub fn warn(text: &dyn Display) {
     report::warning(text);
 }
 
-/// Works in `dir` from now on.
+/// Changes the working folder of the process to `dir`.
 pub fn work_in(dir: &str) -> Result<(), String> {
     std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))
 }
 
 impl Launch {
-    /// Goes to the folder of `--cwd`. The user may be asked questions.
+    /// Makes a launch that may ask the user questions. Changes to the folder of `--cwd`.
     pub fn new(args: &Args) -> Result<Self, String> {
         let is_interactive = ask::is_drawn(&args.run);
         let questions = match args.run.mode {
@@ -117,18 +123,26 @@ impl Launch {
             no_session: args.session.no_session,
             started_in,
             questions,
+            extensions: None,
+            mode: match args.run.mode {
+                _ if is_interactive => "tui",
+                Some(Mode::Rpc) => "rpc",
+                Some(Mode::Json) => "json",
+                Some(Mode::Acp) => "acp",
+                Some(Mode::Text) | None => "print",
+            },
             is_interactive,
             verbose: args.run.verbose,
         })
     }
 
-    /// As [`Launch::new`], without questions.
+    /// Makes a launch like [`Launch::new`], but without questions to the user.
     pub fn unasked(args: &Args) -> Result<Self, String> {
         Ok(Self { questions: Questions::Never, ..Self::new(args)? })
     }
 
-    /// Reads settings, models and keys for the current folder. Errors in them are reported and defaults used.
-    /// The user may be asked whether the project is trusted.
+    /// Loads settings, models and keys for the current folder. Faulty files are reported and defaults used.
+    /// The user may be asked whether to trust the project.
     pub fn inputs(&self) -> Result<Inputs, String> {
         let cwd = current_dir()?;
         let dirs = Dirs::find().map_err(|error| error.to_string())?;
@@ -140,7 +154,34 @@ impl Launch {
         Ok(inputs)
     }
 
-    /// Continues in another folder, with what its project brings.
+    /// Starts the extensions of the current folder. What cannot be used is an error on the command line, and a
+    /// warning elsewhere.
+    pub fn start_extensions(&mut self, inputs: &mut Inputs) -> Result<(), String> {
+        let over = &self.over.resources;
+        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        if let Some(problem) = problems.first().filter(|_| !over.extensions.is_empty()) {
+            return Err(problem.clone());
+        }
+        problems.iter().for_each(report::warning);
+        if !found.is_empty() {
+            let about = About::new(inputs, self.mode, REFERENCE_VERSION);
+            self.extensions = Some(Extensions::start(about, found));
+        }
+        inputs.adds_tools = self.extensions.is_some();
+        Ok(())
+    }
+
+    /// Replaces the running extensions by those of the current folder.
+    fn restart_extensions(&self, inputs: &mut Inputs) {
+        let Some(extensions) = &self.extensions else { return };
+        let over = &self.over.resources;
+        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        problems.iter().for_each(report::warning);
+        extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
+        inputs.adds_tools = true;
+    }
+
+    /// Changes to another folder, and decides on trust in its project.
     pub fn enter(&self, inputs: &mut Inputs, folder: PathBuf) -> Result<(), String> {
         inputs.enter(folder);
         self.decide_trust(inputs)
@@ -152,7 +193,7 @@ impl Launch {
         Ok(())
     }
 
-    /// What questions are drawn with; none where they are not drawn.
+    /// Returns the context of drawn questions; `None` if questions are not drawn.
     pub fn screen<'a>(&self, inputs: &'a Inputs) -> Option<question::Context<'a>> {
         (self.questions == Questions::OnScreen).then_some(question::Context {
             dirs: &inputs.dirs,
@@ -161,12 +202,12 @@ impl Launch {
         })
     }
 
-    /// The store of the sessions of the folder of `inputs`.
+    /// Returns the store of sessions for the folder of `inputs`.
     pub fn store(&self, inputs: &Inputs) -> Store {
         open::store(&inputs.dirs, &inputs.settings, self.session_dir.as_deref(), &inputs.cwd)
     }
 
-    /// The session of `log`, which can be left for others.
+    /// Makes the session of `log`. The session can change to other conversations.
     pub fn session(
         mut self,
         inputs: Inputs,
@@ -181,13 +222,20 @@ impl Launch {
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;
             open::follow(&launch, &mut inputs, &log, folder)?;
+            inputs.adds_tools = launch.extensions.is_some();
             Ok(launch.parts(inputs, log, None, None, &token)?)
         };
+        let extensions = self.extensions.clone();
         let succession = Succession::new(store, make, move |old| self.read_again(old));
-        Ok(Session::new(first, Some(succession), cancel))
+        let session = Session::new(first, Some(succession), cancel);
+        if let Some(extensions) = extensions {
+            extensions.attach(session.control());
+        }
+        Ok(session)
     }
 
-    /// The session of `log` for an editor, whose files come before the disk.
+    /// Makes the session of `log` for an editor. Unsaved files of the editor are read in place of those on
+    /// the disk.
     pub fn session_of_editor(
         &self,
         inputs: Inputs,
@@ -198,14 +246,14 @@ impl Launch {
         Ok(Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel))
     }
 
-    /// Says why the model of a new session cannot be asked, where no key or no model is the reason.
+    /// Returns an error if there is no model or key for a new session.
     pub fn check_key(&self, mut inputs: Inputs, cancel: &CancelToken) -> Result<(), String> {
         let model = model::choose(self, &mut inputs, &SessionContext::default())?.model;
         let model = self.address(&mut inputs.services, model);
         inputs.services.check(&model, cancel).map_err(|error| error.to_string())
     }
 
-    /// What the conversation in `log` starts with.
+    /// Makes the parts of a session for the conversation in `log`.
     fn parts(
         &self,
         mut inputs: Inputs,
@@ -238,17 +286,18 @@ impl Launch {
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
-    /// The configuration of a conversation that goes on, from what its files say now.
+    /// Reloads the configuration of a conversation from its files.
     fn read_again(&self, old: &Config) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
+        self.restart_extensions(&mut inputs);
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);
         Ok(configure(inputs, resources, &self.over, scope, place, &mut warn).0)
     }
 
-    /// Uses the key and the address of the command line for requests to `model`.
+    /// Applies the key and the URL of the command line to requests to `model`.
     fn address(&self, services: &mut Services, model: Arc<Model>) -> Arc<Model> {
         if let Some(key) = &self.over.model.api_key {
             services.credentials.give(&model.provider, Secret::new(key.as_str()));
@@ -261,7 +310,7 @@ impl Launch {
         Arc::new(Model { base_url: url, ..Model::clone(&model) })
     }
 
-    /// Says where requests go, if that is asked for or may surprise.
+    /// Prints the URL of requests with `--verbose`, or a note if a URL in the environment is ignored.
     fn tell_address(&self, services: &Services, model: &Model, cancel: &CancelToken) {
         if let Some(text) = model::ignored_base_url(model, services.credentials.env()) {
             static TOLD: Once = Once::new();
@@ -288,14 +337,14 @@ fn current_dir() -> Result<PathBuf, String> {
     })
 }
 
-/// Reads the file of `--output-schema`.
+/// Reads the schema file of `--output-schema`.
 fn output_schema(from: &Path, file: &str) -> Result<Wanted, String> {
     let text = std::fs::read_to_string(from.join(file))
         .map_err(|error| format!("Cannot read the output schema {file}: {error}"))?;
     Wanted::parse(&text).map_err(|fault| format!("The output schema {file} cannot be used: {fault}"))
 }
 
-/// Writes what a session's file says before the first message.
+/// Records name, model and thinking level in the log before the first message.
 fn record(
     log: &mut Log,
     name: Option<&str>,

@@ -1,7 +1,7 @@
-//! What may stand in `models.json`, and what is said when something else does.
+//! The schema of `models.json`, and error messages for invalid values.
 //!
-//! One table describes the file; [`check`] walks a document along it. Fields that the table does not
-//! name are let through: a newer version may know them.
+//! A table describes the file; [`check`] compares a document with it. Unknown fields are accepted, since a
+//! newer version may define them.
 
 use serde_json::{Map, Value, json};
 
@@ -11,17 +11,17 @@ const PROBLEMS_MAX: usize = 8;
 enum Kind {
     Bool,
     Text,
-    /// Text that says something.
+    /// Text that is not empty.
     Word,
     Number,
     Positive,
-    /// A whole number within these bounds.
+    /// An integer within these bounds.
     Whole(f64, f64),
     OneOf(&'static [&'static str]),
-    /// Text, or `null`.
+    /// Text or `null`.
     TextOrNull,
     List(&'static Kind),
-    /// Any keys, values of one kind.
+    /// An object with arbitrary keys and values of one kind.
     Table(&'static Kind),
     Object(&'static [Field]),
     Anything,
@@ -165,8 +165,8 @@ const INPUT_LIMITS: Kind = Object(&[
     ),
 ]);
 
-/// The switches belong to the protocols, and a provider's may be meant for several of them. The
-/// reference takes what any one protocol would take, which leaves this one to object to.
+/// Switches depend on the protocol, and a provider's may be meant for several protocols. The reference
+/// accepts what is valid for any protocol, which leaves only this field to check.
 const COMPAT: Kind = Object(&[field("supportsLongCacheRetention", Bool)]);
 
 /// The JSON Schema of the file.
@@ -178,7 +178,7 @@ pub fn json_schema() -> Value {
     schema
 }
 
-/// What is wrong with `document`, one line for each complaint; empty when it may be used.
+/// The problems of `document`, one line each; empty if it is valid.
 pub fn check(document: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     FILE.check(document, &mut String::new(), &mut problems);
@@ -227,7 +227,7 @@ impl Kind {
         }
     }
 
-    /// True if a value without parts is of this kind.
+    /// True if a value other than a list or object is of this kind.
     fn takes(&self, value: &Value) -> bool {
         match self {
             Bool => value.is_boolean(),

@@ -1,23 +1,23 @@
-//! Finds the files of skills, prompt templates and themes: those that settings name, and those that lie
-//! in the folders made for them.
+//! Finds the files of skills, prompt templates and themes, in paths that settings name and in the standard
+//! folders.
 //!
-//! Where two files have one name, the first wins: files of the project come before files of the user, and files
-//! that settings name before files that were found. Nothing is read of a project that is not trusted.
+//! If two files have one name, the first wins: files of the project come before files of the user, and files
+//! that settings name before files that were found. Files of an untrusted project are not read.
 
 use super::pattern::{Choice, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
 use super::text_file::{self, Bounds};
-use crate::base::file;
 use crate::base::ignore::Rules;
+use crate::base::{executable, file};
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// The deepest nesting of folders; links may make loops.
+/// Maximum nesting of folders, since links may form loops.
 const DEPTH_MAX: usize = 16;
-/// The most entries of one place that are looked at.
+/// Maximum number of entries that are examined in one folder tree.
 const ENTRIES_MAX: usize = 20_000;
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
@@ -26,15 +26,21 @@ pub enum Kind {
     Skills,
     Prompts,
     Themes,
+    /// Programs, and manifests of programs.
+    Extensions,
 }
 
+/// The file that says how an extension is started.
+pub const MANIFEST: &str = "pi-extension.json";
+
 impl Kind {
-    /// The name of the setting and of the folders.
+    /// Returns the name of the setting and of the folders.
     pub fn name(self) -> &'static str {
         match self {
             Self::Skills => "skills",
             Self::Prompts => "prompts",
             Self::Themes => "themes",
+            Self::Extensions => "extensions",
         }
     }
 
@@ -42,36 +48,36 @@ impl Kind {
         match self {
             Self::Skills | Self::Prompts => ".md",
             Self::Themes => ".json",
+            Self::Extensions => MANIFEST,
         }
     }
 }
 
-/// The places to look in.
+/// The folders and settings to search.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub agent: &'a Path,
     pub home: Option<&'a Path>,
     pub cwd: &'a Path,
     pub settings: &'a Settings,
-    /// True if the project is trusted.
     pub is_trusted: bool,
 }
 
-/// Which files of a folder count.
+/// Which files of a folder are resources.
 #[derive(Clone, Copy, PartialEq)]
 enum Layout {
-    /// Skills: `SKILL.md` makes a folder one; above that, other files count at the top.
+    /// Skills: a folder with a `SKILL.md`, and other Markdown files in the top folder.
     SkillsTop,
-    /// Skills in `.agents`: other files count below the top.
+    /// Skills in `.agents`: a folder with a `SKILL.md`, and other Markdown files below the top folder.
     SkillsBelow,
-    /// Files right in the folder.
+    /// Files in the folder itself.
     Flat,
     /// Files at any depth.
     Deep,
 }
 
 impl Places<'_> {
-    /// The files of a kind that are not switched off, the one that wins first.
+    /// Returns the enabled files of a kind, in order of precedence.
     pub fn files(&self, kind: Kind) -> Vec<Source> {
         let (user_list, project_list) = self.settings.resources(kind.name());
         let project_base = self.cwd.join(".pi");
@@ -109,7 +115,7 @@ impl Places<'_> {
             let base = home.join(".agents");
             found.looked(&base, &base.join("skills"), Scope::User, &user_list, true);
         }
-        // One file by two ways counts once, as the first one.
+        // A file that is found twice counts only once, in its first position.
         let mut seen = HashSet::new();
         let mut sources = found.sources;
         sources.retain(|(source, _)| {
@@ -120,10 +126,13 @@ impl Places<'_> {
         on.map(|(source, _)| source).collect()
     }
 
-    /// The files of a path that the command line names, a file or a folder. `None`: there is nothing.
+    /// Returns the files of a path on the command line, which names a file or a folder. `None` if nothing is
+    /// there.
     pub fn named(&self, kind: Kind, path: &Path) -> Option<Vec<Source>> {
         let about = std::fs::metadata(path).ok()?;
-        let files = if about.is_dir() {
+        let files = if about.is_dir() && kind == Kind::Extensions {
+            programs(path)
+        } else if about.is_dir() {
             let layout = if kind == Kind::Skills { Layout::SkillsTop } else { Layout::Flat };
             walk(path, kind, layout)
         } else {
@@ -151,6 +160,7 @@ impl Places<'_> {
             let path = tidy(&self.resolve(entry.trim(), base));
             let mut named = path.as_path();
             let files = match std::fs::metadata(&path) {
+                Ok(about) if about.is_dir() && found.kind == Kind::Extensions => programs(&path),
                 Ok(about) if about.is_dir() => {
                     let layout = if found.kind == Kind::Skills { Layout::SkillsTop } else { Layout::Deep };
                     walk(&path, found.kind, layout)
@@ -181,8 +191,8 @@ impl Places<'_> {
         }
     }
 
-    /// `.agents/skills` of the working folder and those above it, up to the repository's. The user's own
-    /// is none of the project.
+    /// Returns the `.agents/skills` folders of the working folder and its ancestors, up to the repository's
+    /// root. The user's own folder is not among them.
     fn agents_folders(&self) -> Vec<PathBuf> {
         let own = self.home.map(|home| home.join(".agents/skills"));
         let mut folders = Vec::new();
@@ -199,7 +209,7 @@ impl Places<'_> {
     }
 }
 
-/// Resolves `.` and `..` in a path lexically.
+/// Resolves `.` and `..` in a path without reading the disk.
 pub fn tidy(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();
@@ -216,9 +226,9 @@ pub fn tidy(path: &Path) -> PathBuf {
 struct Search {
     kind: Kind,
     home: Option<PathBuf>,
-    /// The bounds of files that are found now.
+    /// Bounds of the files that are found at present.
     bounds: Bounds,
-    /// The files, and whether each is switched on.
+    /// Files, each with true if it is enabled.
     sources: Vec<(Source, bool)>,
     paths: HashSet<PathBuf>,
 }
@@ -239,22 +249,46 @@ impl Search {
             _ => Layout::Flat,
         };
         let rules = Choice::new(list, false, self.home.as_deref());
-        for file in walk(folder, self.kind, layout) {
+        let files = match self.kind {
+            Kind::Extensions => programs_below(folder),
+            kind => walk(folder, kind, layout),
+        };
+        for file in files {
             let is_on = rules.allow(&file, base);
             self.add(file, Found::Looked, scope, Some(base), is_on);
         }
     }
 }
 
-/// The files of a kind below `top`, in the order of their names. Links are followed; hidden entries,
-/// `node_modules` and what ignore files leave out are not looked at.
+/// The extension that a folder is, or those that lie in it.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let manifest = folder.join(MANIFEST);
+    if manifest.is_file() { vec![manifest] } else { programs_below(folder) }
+}
+
+/// The extensions right in a folder: programs, and folders with a manifest.
+fn programs_below(folder: &Path) -> Vec<PathBuf> {
+    let walk = WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true).sort_by_file_name();
+    let entries = walk.into_iter().flatten().take(ENTRIES_MAX);
+    let seen = entries.filter(|entry| !entry.file_name().as_bytes().starts_with(b"."));
+    let program = |entry: walkdir::DirEntry| {
+        let path = entry.into_path();
+        let manifest = path.join(MANIFEST);
+        let file = if manifest.is_file() { manifest } else { path };
+        (file.ends_with(MANIFEST) || executable::is_one(&file)).then_some(file)
+    };
+    seen.filter_map(program).collect()
+}
+
+/// Returns the files of a kind below `top`, sorted by name. Links are followed; hidden entries,
+/// `node_modules` and ignored files are skipped.
 fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
     let is_skills = matches!(layout, Layout::SkillsTop | Layout::SkillsBelow);
     let depth_max = if layout == Layout::Flat { 1 } else { DEPTH_MAX };
     let walk = WalkDir::new(top).follow_links(true).sort_by_file_name().max_depth(depth_max);
     let mut walk = walk.into_iter();
     let mut files = Vec::new();
-    // The ignore files of each folder from `top` to the one that is looked at.
+    // Rules of the ignore files of each folder from `top` to the current one.
     let mut ignored: Vec<Rules> = Vec::new();
     for _ in 0..ENTRIES_MAX {
         let Some(entry) = walk.next() else {
@@ -298,14 +332,14 @@ fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
     files
 }
 
-/// The rules of the ignore files in a folder.
+/// Parses the ignore files in a folder.
 fn ignore_rules(folder: &Path) -> Rules {
     let read = |name: &&str| file::read(&folder.join(name), text_file::BYTES_MAX).ok();
     let texts: Vec<Vec<u8>> = IGNORE_FILES.iter().filter_map(read).collect();
     Rules::parse(&texts.join(&b'\n'))
 }
 
-/// True if the rules say so, each list those of one folder on the way to `path`, its own folder's last.
+/// True if the rules ignore `path`. `ignored` has the rules of each folder on the path, outermost first.
 fn leaves_out(ignored: &[Rules], path: &Path, is_folder: bool) -> bool {
     let path = path.as_os_str().as_bytes();
     let starts = memchr::memrchr_iter(b'/', path).map(|slash| slash + 1);

@@ -1,5 +1,6 @@
-//! One conversation with everything it needs: agent, log, tools, models, settings.
+//! A conversation with its agent, log, tools, models and settings.
 
+pub mod addition;
 pub mod approval;
 mod clock;
 pub mod compaction;
@@ -8,12 +9,15 @@ pub mod config;
 pub mod control;
 mod describe;
 pub mod event;
+pub mod event_json;
 pub mod expand;
 mod export;
+pub mod hook;
 mod image;
 pub mod limit;
 mod local_servers;
 mod model;
+pub mod nested;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
@@ -32,7 +36,9 @@ pub mod stats;
 pub mod stored;
 pub mod succession;
 mod summary;
+pub mod task;
 pub mod tree;
+pub mod ui;
 pub mod undo;
 
 #[cfg(test)]
@@ -44,7 +50,7 @@ use crate::tools::process;
 pub use clock::{age, local_time, now_iso};
 pub use describe::Describer;
 
-// What modes see of the rooms below.
+// Names of lower rooms that modes use.
 pub use crate::agent::call;
 pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::{AgentMessage, BashExecution};
@@ -53,7 +59,7 @@ pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 pub use crate::base::cancel::CancelToken;
 pub use crate::base::executable;
-pub use crate::llm::event::{AssistantEvent, Fold};
+pub use crate::llm::event::AssistantEvent;
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::message::{
     AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage,
@@ -82,7 +88,7 @@ pub use crate::tools::testing::TempDir;
 #[cfg(test)]
 pub use describe::BUILTIN;
 
-/// `bytes` as a terminal may show them: without control sequences, and with characters that hide marked.
+/// Decodes `bytes` for a terminal: control sequences are removed, invisible characters marked.
 pub fn plain_text(bytes: &[u8]) -> String {
     let text = without_controls(bytes);
     match crate::base::visible::shown(&text) {
@@ -91,8 +97,8 @@ pub fn plain_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Ends every process that tools started, and lets none start any more. For every way out of pi.
-/// Gives those that had outlived their command.
+/// Kills every process that tools started, and prevents new ones. Called on every exit. Returns the processes
+/// that had outlived their command.
 pub fn end_children() -> Vec<Survivor> {
     let survivors = process::survivors();
     process::shut_down();

@@ -1,4 +1,4 @@
-//! Commands that the user runs, not the model. Several may run at once, beside a run of the agent.
+//! Shell commands of the user. Several may run at once, also during a run of the agent.
 
 use super::control::Control;
 use crate::agent::message::{AgentMessage, BashExecution};
@@ -7,26 +7,30 @@ use crate::base::cancel::CancelToken;
 use crate::llm::message::now_ms;
 use crate::tools::bash::{self, Request};
 use crate::tools::plain::{Decoder, Sink};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Commands of the user that may run at once.
+/// Maximum number of the user's commands that run at once.
 const SHELLS_MAX: usize = 64;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellResult {
     pub output: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
+    #[serde(default)]
     pub cancelled: bool,
+    #[serde(default)]
     pub truncated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
 }
 
-/// A command of the user that is about to run. While it lives, [`Control::abort_shells`] reaches it.
+/// A command of the user that is about to run. [`Control::abort_shells`] cancels it.
 pub struct Shell {
     control: Control,
     cancel: CancelToken,
@@ -48,7 +52,7 @@ impl Control {
         shells.iter().for_each(CancelToken::cancel);
     }
 
-    /// Puts a command and its output into the conversation. During a run that waits until the run is over.
+    /// Appends a command and its output to the conversation, or holds the message back until a run has ended.
     fn record(&self, message: AgentMessage) -> Result<(), Fatal> {
         let mut log = self.log();
         {
@@ -64,7 +68,7 @@ impl Control {
 }
 
 impl Shell {
-    /// Runs the command, and gives what it prints to `told` as plain text, as it comes.
+    /// Runs the command. `told` receives its output as plain text in pieces, while the command runs.
     pub fn run(
         self,
         command: &str,
@@ -72,7 +76,31 @@ impl Shell {
         told: &mut dyn FnMut(&str),
     ) -> Result<(ShellResult, AgentMessage), Fatal> {
         let workspace = self.control.state().config.workspace.clone();
-        let vault = workspace.vault.clone();
+        let mut asked = Ok(None);
+        let mut changed = None;
+        let fields = || {
+            json!({"command": command, "excludeFromContext": exclude_from_context == Some(true),
+                "cwd": workspace.cwd.to_string_lossy()})
+        };
+        self.control.hooked().ask("user_bash", fields, &self.cancel, &mut |_, result| {
+            asked = result.and_then(|mut result| {
+                changed = result["command"].as_str().map(str::to_owned);
+                let given = result.get_mut("result").filter(|given| !given.is_null()).map(Value::take);
+                given
+                    .map(serde_json::from_value::<ShellResult>)
+                    .transpose()
+                    .map_err(|error| error.to_string())
+            });
+            match (&asked, &changed) {
+                (Ok(None), None) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        });
+        if let Some(result) = asked.map_err(Fatal)? {
+            told(&result.output);
+            return self.end(command, result, exclude_from_context);
+        }
+        let command = changed.as_deref().unwrap_or(command);
         let live = RefCell::new((Live::default(), told));
         let on_output = |bytes: &[u8]| {
             let (live, told) = &mut *live.borrow_mut();
@@ -92,6 +120,16 @@ impl Shell {
             truncated: run.is_truncated(),
             full_output_path: run.full_output_path().map(|path| path.to_string_lossy().into_owned()),
         };
+        self.end(command, result, exclude_from_context)
+    }
+
+    fn end(
+        &self,
+        command: &str,
+        result: ShellResult,
+        exclude_from_context: Option<bool>,
+    ) -> Result<(ShellResult, AgentMessage), Fatal> {
+        let vault = self.control.state().config.workspace.vault.clone();
         let message = AgentMessage::BashExecution(Arc::new(BashExecution {
             command: vault.hide(command).into_owned(),
             output: result.output.clone(),
@@ -111,13 +149,13 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         let mut state = self.control.state();
-        // Tokens have no names; this one is the cancelled one once it is cancelled here.
+        // Tokens have no identity: cancelling this one makes it recognizable.
         self.cancel.cancel();
         state.shells.retain(|shell| !shell.is_cancelled());
     }
 }
 
-/// Plain text of what a command prints, piece by piece.
+/// Converts a command's output to plain text, piece by piece.
 #[derive(Default)]
 struct Live {
     decoder: Decoder,
@@ -140,7 +178,7 @@ impl Sink for Text {
         self.0.push_str(text);
     }
 
-    // What was told cannot be taken back.
+    // Text that was already passed on cannot be changed.
     fn restart_line(&mut self) {}
 
     fn back(&mut self) {}

@@ -39,6 +39,7 @@ fn session(dir: &TempDir) -> Session {
         tools: Vec::new(),
         absent: Vec::new(),
         config: Config {
+            tool_overrides: Default::default(),
             services,
             settings,
             workspace: Arc::new(dir.workspace()),

@@ -1,11 +1,11 @@
 //! Moves in the session's tree.
 //!
-//! The leaf goes to another entry of the same file; what is left behind stays there, and can be
-//! summarised where the conversation goes on. A user's message is gone to so that it can be said anew: the
-//! leaf is then its parent, and the text is handed back.
+//! A move sets the leaf to another entry of the file. The abandoned branch stays in the file, and a summary
+//! of it can be added at the new leaf. After a move to a user message, the leaf is the message's parent, and
+//! its text is returned for editing.
 
 use super::compaction::{self, NotCompacted};
-use super::control::Tree;
+use super::control::{Control, Tree};
 use super::event::Listener;
 use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
@@ -17,38 +17,39 @@ use crate::llm::model::ThinkingLevel;
 use crate::session::compaction::branch::{self, Branch};
 use crate::session::compaction::prompt;
 use crate::session::entry::{Body, BranchSummary, Entry};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
 
-/// How to move in the tree.
+/// Options of a move in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Move<'a> {
-    /// Sums up the branch that is left.
+    /// True to summarize the abandoned branch.
     pub summarize: bool,
-    /// What the summary should dwell on.
+    /// What the summary should focus on.
     pub instructions: Option<&'a str>,
-    /// The instructions are all that is asked.
+    /// True to use `instructions` instead of the default prompt.
     pub replace_instructions: bool,
-    /// Label of the summary, or of the target when there is no summary.
+    /// Label of the summary, or of the target if there is no summary.
     pub label: Option<&'a str>,
 }
 
-/// What came of a move.
+/// The result of a move in the tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
-    /// The text of the user's message that was gone to.
+    /// The text of the target, if it is a user message.
     pub editor_text: Option<String>,
-    /// Nothing has moved.
+    /// True if the leaf did not move.
     pub cancelled: bool,
-    /// The summary was aborted, and so nothing has moved.
+    /// True if the leaf did not move because the summary was aborted.
     pub aborted: bool,
     pub summary_entry: Option<Entry>,
 }
 
-/// What a summary says of a branch without messages.
+/// The summary of a branch without messages.
 const NOTHING: &str = "No content to summarize";
 
 impl Session {
-    /// Goes to another entry of the session.
+    /// Moves the leaf to the entry `target`.
     pub fn navigate(
         &mut self,
         target: &str,
@@ -71,8 +72,25 @@ impl Session {
             };
             (entry, abandoned)
         };
-        let mut summary = None;
-        if !abandoned.is_empty() {
+        let old_leaf = control.log().leaf().map(str::to_owned);
+        let mut asked = Asked {
+            summary: None,
+            instructions: how.instructions.map(str::to_owned),
+            replace_instructions: how.replace_instructions,
+            label: how.label.map(str::to_owned),
+        };
+        if !asked.ask(control, target, &how, cancel) {
+            return Ok(Moved { cancelled: true, ..Moved::default() });
+        }
+        let how = Move {
+            instructions: asked.instructions.as_deref(),
+            replace_instructions: asked.replace_instructions,
+            label: asked.label.as_deref(),
+            ..how
+        };
+        let from_handler = asked.summary.is_some();
+        let mut summary = asked.summary.take();
+        if summary.is_none() && !abandoned.is_empty() {
             let window = match compactor.model.context_window {
                 0 => 128_000,
                 window => window,
@@ -121,12 +139,83 @@ impl Session {
         control.restore_tools();
         *compactor.state = compaction::State::default();
         self.has_moved = true;
+        let new_leaf = self.control().log().leaf().map(str::to_owned);
+        let mut fields = json!({"newLeafId": new_leaf, "oldLeafId": old_leaf, "fromExtension": from_handler});
+        if let Some(entry) = &summary_entry {
+            fields["summaryEntry"] = json!(entry);
+        }
+        self.tell("session_tree", fields);
         Ok(Moved { editor_text, summary_entry, ..Moved::default() })
     }
 }
 
+/// What handlers say of a move before it is made.
+struct Asked {
+    summary: Option<BranchSummary>,
+    instructions: Option<String>,
+    replace_instructions: bool,
+    label: Option<String>,
+}
+
+impl Asked {
+    /// Asks the handlers. False if one cancels the move.
+    fn ask(&mut self, control: &Control, target: &str, how: &Move<'_>, cancel: &CancelToken) -> bool {
+        let mut is_cancelled = false;
+        let fields = || {
+            let (left, common, leaf) = {
+                let log = control.log();
+                let left = log.abandoned(target);
+                let entry = |position: &u32| log.entry_at(*position);
+                let entries: Vec<Entry> = left.iter().filter_map(entry).collect();
+                let common = entries
+                    .first()
+                    .map_or_else(|| log.leaf().map(str::to_owned), |first| first.parent_id.clone());
+                (entries, common, log.leaf().map(str::to_owned))
+            };
+            let mut preparation = json!({"targetId": target, "oldLeafId": leaf, "commonAncestorId": common,
+                "entriesToSummarize": left, "userWantsSummary": how.summarize,
+                "replaceInstructions": self.replace_instructions});
+            for (name, text) in [("customInstructions", &self.instructions), ("label", &self.label)] {
+                if let Some(text) = text {
+                    preparation[name] = text.as_str().into();
+                }
+            }
+            json!({"preparation": preparation})
+        };
+        let (mut summary, mut instructions, mut label, mut replaces) = (None, None, None, None);
+        control.hooked().ask("session_before_tree", fields, cancel, &mut |_, result| {
+            let result = result.unwrap_or_default();
+            if result["cancel"] == true {
+                is_cancelled = true;
+                return ControlFlow::Break(());
+            }
+            if let Some(text) = result["summary"]["summary"].as_str().filter(|_| how.summarize) {
+                summary = Some(BranchSummary {
+                    summary: text.to_owned(),
+                    details: result["summary"].get("details").cloned(),
+                    usage: result["summary"]
+                        .get("usage")
+                        .and_then(|usage| serde_json::from_value(usage.clone()).ok()),
+                    from_hook: Some(true),
+                    ..BranchSummary::default()
+                });
+            }
+            let text = |name: &str| result[name].as_str().map(str::to_owned);
+            instructions = text("customInstructions").or(instructions.take());
+            label = text("label").or(label.take());
+            replaces = result["replaceInstructions"].as_bool().or(replaces);
+            ControlFlow::Continue(())
+        });
+        self.summary = summary;
+        self.instructions = instructions.or(self.instructions.take());
+        self.label = label.or(self.label.take());
+        self.replace_instructions = replaces.unwrap_or(self.replace_instructions);
+        !is_cancelled
+    }
+}
+
 impl Tree<'_> {
-    /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
+    /// Sets the label of an entry; `None` or an empty label removes it.
     pub fn set_label(&self, target: &str, label: Option<&str>) -> Result<Entry, String> {
         let mut log = self.control.log();
         if log.index().find(target).is_none() {
@@ -137,8 +226,8 @@ impl Tree<'_> {
         entry.map_err(|error| error.to_string())
     }
 
-    /// Visits the messages of this branch from the first one on, also those that a compaction has
-    /// taken out of the model's sight.
+    /// Visits all messages of the current branch, oldest first, including those that a compaction removed
+    /// from the model's context.
     pub fn each_message(&self, mut visit: impl FnMut(&AgentMessage)) {
         let path = {
             let log = self.control.log();
@@ -146,7 +235,7 @@ impl Tree<'_> {
             log.index().path(leaf)
         };
         for position in path {
-            // The log is let go of before each visit: a run may write meanwhile.
+            // The log is unlocked before each visit, so that a run can write.
             let entry = self.control.log().entry_at(position);
             if let Some(Body::Message(body)) = entry.map(|entry| entry.body) {
                 visit(&body.message);
@@ -154,14 +243,14 @@ impl Tree<'_> {
         }
     }
 
-    /// All branches as JSON, and the entry that the next one is hung on.
+    /// Returns the whole tree as JSON, and the id of the leaf.
     pub fn json(&self) -> (String, Option<String>) {
         let log = self.control.log();
         (log.tree_json(), log.leaf().map(str::to_owned))
     }
 }
 
-/// The text of an entry that is gone to in order to be said anew.
+/// Returns the text of a user message or custom message, to be edited and sent again.
 fn prompt_text(body: &Body) -> Option<String> {
     let joined = |content: &Content| match content {
         Content::Text(text) => text.clone(),

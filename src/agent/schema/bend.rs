@@ -1,11 +1,11 @@
-//! Bends values that are nearly what a schema asks for.
+//! Converts arguments that nearly satisfy a schema.
 
 use super::check::is_valid;
 use super::scope::Scope;
 use super::{has_type, names, types};
 use serde_json::{Number, Value, json};
 
-/// Takes away `null` where the property is optional and does not allow it.
+/// Removes optional properties that are `null` although their schema does not allow it.
 pub fn drop_optional_nulls<'a>(value: &mut Value, schema: &'a Value, scope: &Scope<'a>) {
     if let Ok(Some(step)) = scope.follow(schema) {
         drop_optional_nulls(value, step.target(), scope);
@@ -91,7 +91,7 @@ fn coerce_to_one_of<'a>(value: &mut Value, choices: &'a [Value], scope: &Scope<'
     }
 }
 
-/// `value` as `kind`, where that loses nothing.
+/// Converts `value` to the JSON type `kind`. `None` if that would lose information.
 fn bend(value: &Value, kind: &str) -> Option<Value> {
     match (kind, value) {
         ("number" | "integer", Value::Null | Value::Bool(false)) => Some(json!(0)),
@@ -118,7 +118,7 @@ fn bend(value: &Value, kind: &str) -> Option<Value> {
             let list = serde_json::from_str(text).ok().filter(Value::is_array);
             list.or_else(|| Some(json!([text])))
         }
-        // A single one of them.
+        // A single item becomes a list.
         ("array", Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Some(json!([value])),
         _ => None,
     }

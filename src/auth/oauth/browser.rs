@@ -1,4 +1,5 @@
-//! The way through a browser: it comes back to a server of ours, or the user pastes where it went.
+//! The browser flow: the provider redirects the browser to a local server, or the user pastes the redirect
+//! address.
 
 use super::callback::{Callback, Expected};
 use super::client::{Client, Grant};
@@ -12,29 +13,29 @@ use super::wire::Wire;
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, bounded, never, select};
 
-/// Attempts to paste something that makes sense.
+/// Maximum number of invalid pastes.
 const ATTEMPTS: usize = 5;
 
-/// How a provider's browser flow differs from the others.
+/// The parts of a browser flow that depend on the provider.
 pub(super) struct Browser {
-    /// The page that the user is sent to.
+    /// Returns the URL of the provider's authorization page.
     pub page: fn(&Wire<'_>) -> Result<String, StreamError>,
     /// Extra parameters of the authorization URL.
     pub query: &'static [(&'static str, &'static str)],
-    /// Where the browser is to come back to, as the provider knows it.
+    /// Port, host and path of the redirect address registered with the provider.
     pub port: u16,
     pub host: &'static str,
     pub path: &'static str,
-    /// Who answers, for people.
+    /// Name of the provider, for messages.
     pub name: &'static str,
-    /// The state is the verifier, and is sent to the token endpoint too.
+    /// True if the PKCE verifier is used as the state, which is then also sent to the token endpoint.
     pub state_is_verifier: bool,
-    /// Told while the token is asked for.
+    /// A message shown while the token is requested.
     pub progress: Option<&'static str>,
 }
 
 impl Browser {
-    /// Sends the user to the provider's page, and exchanges what comes back for a token.
+    /// Opens the provider's page, and exchanges the returned code for a token.
     pub(super) fn sign_in(&self, flow: &Flow<'_>, client: &Client) -> Result<Token, StreamError> {
         let page = (self.page)(&flow.wire)?;
         let pkce = Pkce::new()?;
@@ -71,24 +72,24 @@ impl Browser {
     }
 }
 
-/// Where the browser is to come back to.
+/// The redirect address, and the state expected in it.
 pub(super) struct Return {
-    /// 0: any that is free.
+    /// 0 for any free port.
     pub port: u16,
-    /// As the provider knows it.
+    /// Host as registered with the provider.
     pub host: &'static str,
     pub path: String,
     pub state: Option<String>,
     pub name: &'static str,
 }
 
-/// A code, and the address that it was asked for with.
+/// An authorization code, and the redirect address of its request.
 pub(super) struct Code {
     pub code: String,
     pub redirect_uri: String,
 }
 
-/// Sends the user to `authorize(redirect_uri)` and waits for the code.
+/// Shows the user the URL `authorize(redirect_uri)` and waits for the code.
 pub(super) fn code(
     flow: &Flow<'_>,
     back: Return,
@@ -136,7 +137,8 @@ pub(super) fn code(
 
 type Pasted = Option<Result<String, StreamError>>;
 
-/// Whichever comes first. Where nobody can be asked the browser is waited for alone.
+/// Waits for the code from the browser or from the user, whichever comes first. If nobody can be asked, only
+/// the browser can supply it.
 fn wait(
     flow: &Flow<'_>,
     received: &Receiver<Result<String, StreamError>>,
@@ -160,7 +162,7 @@ fn wait(
     }
 }
 
-/// Asks for the address or the code until it makes sense; `None` where nobody can be asked.
+/// Asks for the redirect address or the code until the input is valid; `None` if nobody can be asked.
 fn paste(
     flow: &Flow<'_>,
     redirect_uri: &str,

@@ -1,8 +1,8 @@
-//! Forms and queries, encoded as browsers do.
+//! Encodes and decodes forms and queries as browsers do.
 
 use std::fmt::Write;
 
-/// `name=value&...`, with `+` for a blank.
+/// Encodes fields as `name=value&...`, with `+` for a blank.
 pub fn encode(fields: &[(&str, &str)]) -> String {
     let mut form = String::new();
     for (name, value) in fields {
@@ -29,7 +29,7 @@ fn encode_part(form: &mut String, text: &str) {
     }
 }
 
-/// The first value of a name in a query.
+/// The first value of `name` in a query, decoded.
 pub fn value(query: &str, name: &str) -> Option<String> {
     query.split('&').find_map(|part| {
         let (known, value) = part.split_once('=').unwrap_or((part, ""));
@@ -37,7 +37,7 @@ pub fn value(query: &str, name: &str) -> Option<String> {
     })
 }
 
-/// What makes no sense stays as it is.
+/// Decodes `+` and `%XX`; an invalid escape is kept.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -63,14 +63,14 @@ fn digit(letter: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// What was pasted: a code, and the state it came with.
+/// An authorization code, and its state if known.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pasted {
     pub code: String,
     pub state: Option<String>,
 }
 
-/// Takes a redirect URL, its query, `code#state`, or the code alone.
+/// Parses a redirect URL, its query, `code#state`, or a bare code.
 pub fn pasted(text: &str) -> Option<Pasted> {
     let text = text.trim();
     let filled = |text: String| Some(text).filter(|text| !text.is_empty());

@@ -1,7 +1,7 @@
-//! The sign-ins: a row for each provider.
+//! The table of sign-ins, one row for each provider.
 //!
-//! A row is data for the flows (`browser`, `device`) and for the token endpoint (`client`); a provider that
-//! does more has a file of its own, with the functions that its row names.
+//! A row is data for the flows (`browser`, `device`) and for the token endpoint (`client`). A provider with
+//! steps of its own has a separate file with the functions named in its row.
 
 use super::browser::Browser;
 use super::client::{Client, Encoding, as_it_is};
@@ -15,7 +15,7 @@ use crate::llm::event::StreamError;
 use crate::llm::http::is_loopback;
 use serde_json::Value;
 
-/// The commonest row.
+/// Default values for rows.
 const METHOD: Method = Method {
     provider: "",
     label: "",
@@ -27,7 +27,7 @@ const METHOD: Method = Method {
     otherwise: "",
 };
 
-/// The commonest client.
+/// Default values for clients.
 const CLIENT: Client = Client {
     id: "",
     scope: "",
@@ -70,7 +70,7 @@ static KIMI: Client = Client {
     host: kimi_host,
     path: "/api/oauth/token",
     refresh: "Kimi Code token refresh",
-    // The server is known to stumble.
+    // The server often fails with passing errors.
     retries: 3,
     ..CLIENT
 };
@@ -276,8 +276,8 @@ pub(super) static METHODS: &[Method] = &[
     },
 ];
 
-/// Kimi's sign-in server. It can be another one, as in the reference, but never one without TLS on another
-/// machine.
+/// Kimi's sign-in server. Environment variables can replace it, as in the reference, but plain HTTP is
+/// accepted for loopback only.
 fn kimi_host(wire: &Wire<'_>) -> Result<String, StreamError> {
     let env = wire.env;
     let name = ["KIMI_CODE_OAUTH_HOST", "KIMI_OAUTH_HOST"].into_iter().find(|name| env.has(name));
@@ -293,7 +293,7 @@ fn kimi_host(wire: &Wire<'_>) -> Result<String, StreamError> {
     }
 }
 
-/// The page of a gateway, which says itself where it is.
+/// The authorization page of a Radius gateway, from its OAuth configuration.
 fn radius_page(wire: &Wire<'_>) -> Result<String, StreamError> {
     let what = "Radius OAuth configuration";
     let url = format!("{}/v1/oauth", (RADIUS.host)(wire)?);

@@ -14,6 +14,8 @@ pub struct Status {
     pub activity: Activity,
     pub title: Title,
     pub program: ProgramStatus,
+    /// The last notice that is not part of the conversation, until the next prompt.
+    pub note: String,
     /// True if the terminal's window has the focus.
     pub is_focused: bool,
     /// True once the user was warned that a subscription may cost extra.
@@ -27,6 +29,7 @@ impl Status {
             activity: Activity::default(),
             title: Title::default(),
             program: ProgramStatus::default(),
+            note: String::new(),
             is_focused: true,
             knows_extra_usage: false,
         }

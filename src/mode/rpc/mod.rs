@@ -1,11 +1,11 @@
 //! RPC mode: commands as JSON lines on stdin, responses and events as JSON lines on stdout.
 //!
 //! ```text
-//! stdin ──> reader ──> server ──jobs──> session ──events──┐
-//!                        │  └──> shells (one a command) ────┼──> output ──> stdout
-//!                        └────────── responses ─────────────┘
+//! stdin ──> server ──jobs──> session ──events──┐
+//!             │  └──> shells (one a command) ────┼──> output ──> stdout
+//!             └────────── responses ─────────────┘
 //! ```
-//! The reader splits and parses lines. The server immediately handles commands that do not change the course
+//! The server, on the main thread, immediately handles commands that do not change the course
 //! of the conversation; it never waits for a run. The session's thread runs prompts, and commands that
 //! replace or rewrite the conversation, one after another. A closed stdin, a closed stdout and a signal abort
 //! the current run, store its partial result, and end the program.
@@ -23,14 +23,15 @@ mod server;
 mod session;
 mod setting;
 mod shape;
+mod ui;
 
-use super::event_json::Line;
 use super::exit::{self, EndsChildren};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
-use super::{stdin, stdout};
+use super::stdin;
 use crate::runtime::event::Event;
+use crate::runtime::event_json::Line;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
 use approve::DialogApprover;
@@ -44,6 +45,7 @@ use server::Server;
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use ui::RpcUi;
 
 pub use schema::schema;
 
@@ -62,9 +64,7 @@ pub struct Options {
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
-    let stdout = stdout::open().map_err(|error| format!("Cannot write to stdout: {error}"))?;
-    let output = Output::start(stdout, options.cumulative, cancel.clone()).map_err(start)?;
-    let output = Arc::new(output);
+    let output = Arc::new(Output::to_stdout(options.cumulative, cancel.clone())?);
     if options.ready {
         let commands: Vec<&str> = command::names().collect();
         let ready =
@@ -76,6 +76,9 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let control = session.control().clone();
     let dialog = Arc::new(Dialog::new(output.clone()));
     control.set_approver(Arc::new(DialogApprover(dialog.clone())));
+    control.set_ui(Arc::new(RpcUi(dialog.clone())));
+    // The first commands find what extensions have registered.
+    control.settle_hooks();
     let worker = {
         let output = output.clone();
         thread::Builder::new()
@@ -83,7 +86,6 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
             .spawn(move || server::work(session, &waiting, &output))
             .map_err(start)?
     };
-    let requests = stdin::messages(parse).map_err(start)?;
     let (alive, all_over) = bounded::<()>(0);
     let server = Server {
         control: control.clone(),
@@ -93,7 +95,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         jobs,
         alive,
     };
-    stdin::serve(&requests, cancel, |request| match request {
+    stdin::serve(parse, cancel, |request| match request {
         Ok(request) => handle(&server, request),
         Err(reason) => refuse(&server, &reason),
     });

@@ -1,10 +1,10 @@
-//! What a compaction does: finds the cut, asks for the summary, stores it.
+//! Carries out a compaction: finds the cut, requests the summary, stores it.
 
 use super::Compactor;
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
-use crate::llm::message::{Block, Content, now_ms};
+use crate::llm::message::{Block, Content, Usage, now_ms};
 use crate::llm::model::Model;
 use crate::models::local;
 use crate::runtime::event::Reason;
@@ -14,13 +14,26 @@ use crate::session::compaction::{
     CompactionResult, Preparation, Sizes, add_usage, current_system, cut, estimate, prompt, prune,
 };
 use crate::session::context::Projection;
-use crate::session::entry::{Body, Compaction};
+use crate::session::entry::{Body, Compaction, Entry};
 use crate::session::index::Kind;
 use crate::tools::artifact;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A compaction that can be made.
+/// A compaction that a handler made.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    summary: String,
+    first_kept_entry_id: Option<String>,
+    usage: Option<Usage>,
+    details: Option<Value>,
+}
+
+/// A compaction that is ready to be carried out: the messages to summarize and the sizes to respect.
 pub struct Plan {
     projection: Projection,
     preparation: Preparation,
@@ -62,7 +75,7 @@ impl Compactor<'_> {
         Some(Plan { projection, preparation, sizes })
     }
 
-    /// Asks for the summary, then stores it and shortens the conversation.
+    /// Requests the summary, stores it and shortens the conversation.
     pub(super) fn carry_out(
         &mut self,
         plan: Plan,
@@ -70,29 +83,119 @@ impl Compactor<'_> {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, Failure> {
         let Plan { projection, preparation, sizes } = plan;
-        let summary = self.summarize(&preparation, sizes, reason, instructions)?;
+        let given = self.ask_handlers(&preparation, sizes, reason, instructions)?;
+        let from_handler = given.is_some();
+        let done = self.store(&projection, &preparation, sizes, given, reason, instructions);
+        if let Err(failure) = &done {
+            let error = match failure {
+                Failure::Refused(message) | Failure::TooLarge(message) => Some(message.as_str()),
+                Failure::Aborted | Failure::Fatal(_) => None,
+            };
+            let aborted = matches!(failure, Failure::Aborted);
+            let mut fields = json!({"reason": reason.name(), "aborted": aborted, "willRetry": false,
+                "fromExtension": from_handler});
+            if let Some(error) = error {
+                fields["errorMessage"] = error.into();
+            }
+            self.control.hooked().tell("session_compact_failed", || fields, self.control.root());
+        }
+        done
+    }
+
+    /// Asks handlers about a compaction. Gives the one that a handler made, if one did.
+    fn ask_handlers(
+        &mut self,
+        preparation: &Preparation,
+        sizes: Sizes,
+        reason: Reason,
+        instructions: Option<&str>,
+    ) -> Result<Option<Given>, Failure> {
+        let fields = || {
+            let log = self.control.log();
+            let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
+            let branch: Vec<Entry> =
+                log.index().path(leaf).into_iter().filter_map(|position| log.entry_at(position)).collect();
+            json!({
+                "preparation": {
+                    "firstKeptEntryId": &*preparation.first_kept,
+                    "messagesToSummarize": preparation.history,
+                    "turnPrefixMessages": preparation.prefix,
+                    "isSplitTurn": !preparation.prefix.is_empty(),
+                    "tokensBefore": preparation.tokens_before,
+                    "previousSummary": preparation.previous_summary,
+                    "fileOps": preparation.files.details(),
+                    "settings": {"enabled": true, "reserveTokens": sizes.reserve, "keepRecentTokens": sizes.keep},
+                },
+                "branchEntries": branch,
+                "customInstructions": instructions,
+                "reason": reason.name(),
+                "willRetry": reason == Reason::Overflow,
+            })
+        };
+        let (mut is_cancelled, mut given) = (false, None);
+        self.control.hooked().ask("session_before_compact", fields, self.cancel, &mut |_, result| {
+            let mut result = result.unwrap_or_default();
+            is_cancelled |= result["cancel"] == true;
+            if let Some(made) = result.get_mut("compaction").filter(|made| made.is_object()) {
+                given = serde_json::from_value(made.take()).ok();
+            }
+            if is_cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if is_cancelled { Err(Failure::Aborted) } else { Ok(given) }
+    }
+
+    fn store(
+        &mut self,
+        projection: &Projection,
+        preparation: &Preparation,
+        sizes: Sizes,
+        given: Option<Given>,
+        reason: Reason,
+        instructions: Option<&str>,
+    ) -> Result<CompactionResult, Failure> {
+        let from_handler = given.is_some();
+        let (mut first_kept, mut details) =
+            (preparation.first_kept.to_string(), Some(preparation.files.details()));
+        let summary = match given {
+            None => {
+                let summary = self.summarize(preparation, sizes, reason, instructions)?;
+                Summary { text: summary.text + &preparation.files.text(), ..summary }
+            }
+            Some(given) => {
+                details = given.details;
+                if let Some(id) = given.first_kept_entry_id
+                    && projection.entries.iter().any(|entry| *entry.entry == *id)
+                {
+                    first_kept = id;
+                }
+                Summary { text: given.summary, usage: given.usage }
+            }
+        };
         if self.cancel.is_cancelled() {
             return Err(Failure::Aborted);
         }
-        let text = summary.text + &preparation.files.text();
+        let text = summary.text;
         let system = current_system(projection.messages()).map(|mut system| {
             system.timestamp = now_ms();
             AgentMessage::System(Arc::new(system))
         });
-        self.prune(&projection, &preparation, &text, system.as_ref(), sizes)?;
-        let details = preparation.files.details();
-        let first_kept = preparation.first_kept.to_string();
+        self.prune(projection, preparation, &text, system.as_ref(), sizes)?;
         let entry = Compaction {
             summary: text.clone(),
             first_kept_entry_id: Some(first_kept.clone()),
             tokens_before: preparation.tokens_before,
-            details: Some(details.clone()),
+            details: details.clone(),
             usage: summary.usage.clone(),
-            from_hook: Some(false),
+            from_hook: Some(from_handler),
             system_message: system,
             ..Compaction::default()
         };
-        self.control.log().append(entry).map_err(Fatal::from)?;
+        let entry = self.control.log().append(entry).map_err(Fatal::from)?;
+        let fields = || {
+            json!({"compactionEntry": entry, "fromExtension": from_handler, "reason": reason.name(),
+                "willRetry": reason == Reason::Overflow})
+        };
+        self.control.hooked().tell("session_compact", fields, self.control.root());
         let messages = self.control.messages();
         let after = messages.iter().map(estimate::message_tokens).fold(0, u64::saturating_add);
         self.judge(&messages, preparation.tokens_before, after, sizes);
@@ -102,11 +205,11 @@ impl Compactor<'_> {
             tokens_before: preparation.tokens_before,
             estimated_tokens_after: after,
             usage: summary.usage,
-            details: Some(details),
+            details,
         })
     }
 
-    /// Notes when a compaction was of no use.
+    /// Marks the compaction as fruitless if it freed less than a tenth and the window is still too full.
     fn judge(&mut self, messages: &[AgentMessage], before: u64, after: u64, sizes: Sizes) {
         let window = self.model.context_window;
         let freed_little = after.saturating_mul(10) > before.saturating_mul(9);
@@ -172,9 +275,9 @@ impl Compactor<'_> {
         })
     }
 
-    /// The model of the setting, if it can be used, else the session's.
+    /// Returns the model of the `compaction.model` setting if it is usable, or the session's model.
     pub fn summarizer_model(&mut self) -> Arc<Model> {
-        /// How long servers on this machine may take to say which models they have.
+        /// Time limit for asking local servers for their models.
         const LOCAL_LIMIT: Duration = Duration::from_millis(200);
         let Some(wanted) = self.services.compaction.model.clone() else {
             return self.model.clone();
@@ -185,7 +288,7 @@ impl Compactor<'_> {
             known.or_else(|| {
                 let env = self.services.credentials.env();
                 let is_local = provider == local::PROVIDER;
-                // The setting names it.
+                // All servers are allowed, since the setting names a local model.
                 let found = is_local.then(|| local::discover(env, LOCAL_LIMIT, &local::Allowed::All))?;
                 found.find(&wanted).map(|offer| offer.model.clone())
             })
@@ -197,7 +300,8 @@ impl Compactor<'_> {
         })
     }
 
-    /// Stores outputs among what is kept, and puts a line in their place, when it would not fit.
+    /// Stores large tool outputs among the kept messages in files, with a line in their place, if the kept
+    /// messages would not fit into the window.
     fn prune(
         &mut self,
         projection: &Projection,
@@ -218,7 +322,7 @@ impl Compactor<'_> {
             let text = self.services.vault().hide(&pruned.text);
             let stored = artifact::store(self.outputs, &pruned.tool, text.as_bytes());
             let Ok(number) = stored else {
-                // What cannot be stored stays in the conversation.
+                // An output that cannot be stored stays in the conversation.
                 break;
             };
             let line = prune::line(&pruned, &artifact::uri(number));
