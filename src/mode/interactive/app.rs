@@ -225,10 +225,18 @@ impl App {
         self.requests.redraws = true;
     }
 
-    /// Queries the terminal for its background colour, if the theme depends on it.
+    /// Queries the terminal for its colours, if the theme depends on them.
     pub fn ask_for_backdrop(&mut self) {
-        if self.config.themes.follows() && !is_dumb() {
-            self.requests.sequences.push_str("\x1b]11;?\x07\x1b[?996n");
+        if !is_dumb() {
+            self.requests.sequences.push_str(&self.config.themes.queries());
+        }
+    }
+
+    /// Reports the program's status to the terminal, if that wants to know.
+    pub fn start_reports(&mut self) {
+        if !is_dumb() {
+            let wish = std::env::var("PI_PROGRAM_STATUS").ok();
+            self.requests.sequences.push_str(self.status.program.start(wish.as_deref()));
         }
     }
 

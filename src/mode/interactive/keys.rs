@@ -53,6 +53,9 @@ fn look_at_theme(app: &mut App, now: Instant) {
 }
 
 fn take_reply(app: &mut App, reply: &Reply) {
+    if app.config.themes.learn(reply) {
+        let _ = app.config.choose_theme();
+    }
     let backdrop = match *reply {
         Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
         Reply::Scheme { dark: true } => Backdrop::Dark,
@@ -61,6 +64,7 @@ fn take_reply(app: &mut App, reply: &Reply) {
             app.config.cell = Pixels { width, height };
             return;
         }
+        Reply::ProgramStatus => return app.status.program.answered(),
         _ => return,
     };
     if backdrop != app.config.backdrop {

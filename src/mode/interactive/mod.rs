@@ -37,6 +37,7 @@ mod pace;
 mod paint;
 mod position;
 mod program;
+mod program_status;
 pub mod question;
 mod screen;
 mod scroll;
@@ -169,6 +170,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();
+    app.start_reports();
     if let Some(wanted) = options.fullscreen {
         app.config.is_fullscreen = wanted && !config::is_dumb();
     }

@@ -20,6 +20,9 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
     app.view.take(&mut news, &app.config.look(), now);
     let ended = app.status.activity.ended(now);
     app.status.activity.take(&news, now);
+    if let News::MessageEnded(message) = &news {
+        app.status.program.take(message);
+    }
     match news {
         News::Effect(effect) => carry_out(app, *effect, now),
         // There is no border to say it in.

@@ -5,6 +5,7 @@ use crate::mode::interactive::card::Call;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Update};
 use crate::mode::interactive::look::{Look, indented};
+use crate::mode::interactive::program_status::{Blocked, Kind};
 use crate::runtime::approval::Decision;
 use crate::tui::editor::{Editor, Outcome};
 use crate::tui::key::Key;
@@ -82,8 +83,8 @@ fn what() -> Page {
 }
 
 impl Dialog for Approve {
-    fn is_awaited(&self) -> bool {
-        true
+    fn blocked(&self) -> Option<Blocked> {
+        Some(Blocked { kind: Kind::Permission, title: format!("Allow {}", self.call.name) })
     }
 
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
