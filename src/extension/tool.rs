@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Updates that wait for the thread of a call.
 const UPDATES_MAX: usize = 16;
 /// Time for proposals while somebody types.
-const COMPLETE_MAX: Duration = Duration::from_secs(2);
+const COMPLETE_MAX: Duration = Duration::from_millis(300);
 
 struct RemoteTool {
     extensions: Arc<Extensions>,

@@ -18,6 +18,7 @@ pub mod markdown_view;
 pub mod math;
 pub mod screen;
 pub mod select;
+pub mod sgr;
 pub mod style;
 pub mod terminal;
 pub mod theme;
