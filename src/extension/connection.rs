@@ -255,6 +255,11 @@ impl Connection {
         }
     }
 
+    /// Sends a notification if the program takes it at once.
+    pub fn offer(&self, method: &str, params: impl Serialize) {
+        let _ = self.queue.try_send(line(&message::notification(method, params)));
+    }
+
     /// Tells the program that nobody waits for the result of a request.
     pub fn give_up(&self, open: &Open) {
         lock(&self.requests).open.remove(&open.id);

@@ -1,5 +1,6 @@
 //! One extension: where it comes from, its program, and what it has registered.
 
+use super::component::Remote;
 use super::connection::{Answer, Connection, Failed, Serve};
 use super::find::Found;
 use super::registration::Registration;
@@ -37,6 +38,10 @@ struct State {
     end: Option<String>,
     /// Tool calls under way that take updates, by their ids.
     updates: HashMap<String, Sender<Map<String, Value>>>,
+    /// Components on the screen, by their names.
+    components: HashMap<String, Arc<Remote>>,
+    /// The components of places on the screen.
+    placed: HashMap<String, String>,
     /// Channels of the bus that it listens to.
     channels: HashSet<String>,
 }
@@ -89,7 +94,13 @@ impl Instance {
         let rows = [
             ("tools", join(tools.iter().map(|tool| tool.info.spec.name.clone()))),
             ("commands", join(commands.iter().map(|command| format!("/{}", command.name)))),
-            ("flags", join(flags.iter().map(|flag| format!("--{}", flag.name)))),
+            (
+                "flags",
+                join(flags.iter().map(|flag| match &flag.description {
+                    Some(about) => format!("--{} ({about})", flag.name),
+                    None => format!("--{}", flag.name),
+                })),
+            ),
             ("shortcuts", join(shortcuts.iter().map(|shortcut| shortcut.key.clone()))),
             ("events", join(events.iter().map(|subscription| subscription.event.clone()))),
         ];
@@ -207,6 +218,30 @@ impl Instance {
         if let Some(sender) = self.state().updates.get(call) {
             // An update is a snapshot: a later one follows.
             let _ = sender.try_send(fields);
+        }
+    }
+
+    pub(super) fn show(&self, name: &str, component: Arc<Remote>) {
+        self.state().components.insert(name.to_owned(), component);
+    }
+
+    pub(super) fn hide(&self, name: &str) {
+        self.state().components.remove(name);
+    }
+
+    pub(super) fn component(&self, name: &str) -> Option<Arc<Remote>> {
+        self.state().components.get(name).cloned()
+    }
+
+    /// Takes a place on the screen for a component, or for none. The one before is let go of.
+    pub(super) fn occupy(&self, place: &str, name: Option<&str>) {
+        let mut state = self.state();
+        let before = match name {
+            Some(name) => state.placed.insert(place.to_owned(), name.to_owned()),
+            None => state.placed.remove(place),
+        };
+        if let Some(before) = before {
+            state.components.remove(&before);
         }
     }
 

@@ -5,6 +5,7 @@
 //! and what it registered answers with an error.
 
 mod call;
+mod component;
 mod connection;
 pub mod find;
 mod instance;
@@ -22,6 +23,7 @@ use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
 use find::Found;
 pub use instance::Instance;
+use registration::FlagKind;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -176,6 +178,20 @@ impl Extensions {
         self.instances().iter().map(|instance| instance.describe()).collect()
     }
 
+    /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
+    /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
+    pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
+        let state = self.state();
+        drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, |state| state.starting > 0));
+        for instance in self.instances() {
+            for flag in &instance.registration().flags {
+                if let Some(value) = give(&flag.name, flag.kind == FlagKind::String) {
+                    self.state().about.flags.insert(flag.name.clone(), value);
+                }
+            }
+        }
+    }
+
     /// Ends all programs.
     pub fn end(&self) {
         end_all(&self.instances());
@@ -258,6 +274,11 @@ impl Extensions {
         let addition = Addition {
             tools: tools.collect::<Vec<Arc<dyn Tool>>>(),
             commands: commands.collect::<Vec<Arc<dyn SlashCommand>>>(),
+            shortcuts: registration
+                .shortcuts
+                .iter()
+                .map(|entry| (entry.key.clone(), tool::shortcut(self, instance, entry)))
+                .collect(),
             sections: registration.prompt.clone(),
             source: instance.found.source.clone(),
         };

@@ -239,7 +239,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage, Fold};
+    use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage};
+    use crate::sdk::Fold;
     use crossbeam_channel::{Receiver, Sender, bounded};
     use serde_json::Value;
 

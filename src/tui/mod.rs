@@ -8,6 +8,7 @@ pub mod complete;
 pub mod decode;
 pub mod diff_view;
 pub mod editor;
+pub mod encode;
 pub mod fuzzy;
 pub mod highlight;
 pub mod image;

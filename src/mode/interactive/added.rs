@@ -8,11 +8,14 @@ use super::dialog::question::question;
 use super::dialog::{Dialog as OnScreen, Step};
 use super::effect::{Effect, Update};
 use super::feed::Feed;
+use super::keymap::AppAction;
 use super::look::Look;
 use crate::runtime::event::Event;
-use crate::runtime::ui::{Change, Dialog, Problem, Severity, Ui, YES};
+use crate::runtime::ui::{Change, Component, Dialog, Problem, Severity, Ui, YES};
 use crate::runtime::{CancelToken, plain_text};
+use crate::tui::encode::encode;
 use crate::tui::key::Key;
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::sgr;
 use crate::tui::theme::Role;
@@ -145,6 +148,25 @@ impl Ui for OnFeed {
         self.feed.event(event);
     }
 
+    fn open(&self, number: u64, component: Arc<dyn Component>) -> bool {
+        self.feed.effect(Effect::ShowComponent(number, component));
+        true
+    }
+
+    fn drawn(&self, number: u64, lines: Vec<String>, cursor: Option<(usize, usize)>) {
+        self.feed.effect(Effect::Update(Update::Drawn { number, lines, cursor }));
+    }
+
+    fn close(&self, number: u64) {
+        self.feed.effect(Effect::Update(Update::ComponentOver(number)));
+    }
+
+    fn width(&self) -> usize {
+        let (tell, told) = bounded(1);
+        self.feed.effect(Effect::ReadWidth(tell));
+        told.recv_timeout(READ_MAX).unwrap_or(80)
+    }
+
     fn editor_text(&self) -> String {
         let (tell, told) = bounded(1);
         self.feed.effect(Effect::ReadEditor(tell));
@@ -207,6 +229,105 @@ pub fn ask(app: &mut App, asked: Asked) {
         }
     };
     app.open(Question { number, inner, reply });
+}
+
+/// Opens a component.
+pub fn open(app: &mut App, number: u64, component: Arc<dyn Component>) {
+    let drawn = Drawn { number, component, lines: Vec::new(), cursor: None, room: (0, 0), is_leaving: false };
+    app.open(drawn);
+}
+
+/// A component with the focus.
+struct Drawn {
+    number: u64,
+    component: Arc<dyn Component>,
+    lines: Vec<String>,
+    cursor: Option<(usize, usize)>,
+    room: (usize, usize),
+    /// The last key was the one that clears: a second one ends a component that does not end itself.
+    is_leaving: bool,
+}
+
+impl OnScreen for Drawn {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        if self.room != (look.width, rows) {
+            self.room = (look.width, rows);
+            self.component.resize(look.width, rows);
+        }
+        let mut lines: Vec<Line> = self.lines.iter().take(rows).map(|line| shown(line, look)).collect();
+        if let Some((row, column)) = self.cursor
+            && let Some(line) = lines.get_mut(row)
+        {
+            line.cursor = Some(column.min(look.width.saturating_sub(1)));
+        }
+        if lines.is_empty() {
+            lines.push(Line::new());
+        }
+        lines
+    }
+
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        let clears = config.keymap.is(key, AppAction::CLEAR);
+        if clears && std::mem::replace(&mut self.is_leaving, clears) {
+            self.component.dismiss();
+            return vec![Effect::Close];
+        }
+        self.is_leaving = clears;
+        self.component.input(&encode(key), &key.to_string());
+        Vec::new()
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.component.input(&format!("\x1b[200~{text}\x1b[201~"), "");
+    }
+
+    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+        match update {
+            Update::Drawn { number, lines, cursor } if *number == self.number => {
+                (self.lines, self.cursor) = (std::mem::take(lines), *cursor);
+                Step::Stay
+            }
+            Update::ComponentOver(number) if *number == self.number => Step::Close,
+            _ => Step::Stay,
+        }
+    }
+
+    fn dismiss(&mut self) -> Vec<Effect> {
+        self.component.dismiss();
+        Vec::new()
+    }
+}
+
+/// Runs the action that an extension has for a key. False if there is none, or pi cannot do without the key.
+pub fn press(app: &mut App, key: &Key) -> bool {
+    const RESERVED: [Action; 12] = [
+        AppAction::INTERRUPT,
+        AppAction::CLEAR,
+        AppAction::EXIT,
+        AppAction::SUSPEND,
+        AppAction::THINKING_CYCLE,
+        AppAction::THINKING_TOGGLE,
+        AppAction::MODEL_CYCLE_FORWARD,
+        AppAction::MODEL_CYCLE_BACKWARD,
+        AppAction::MODEL_SELECT,
+        AppAction::TOOLS_EXPAND,
+        AppAction::EXTERNAL_EDITOR,
+        AppAction::MESSAGE_FOLLOW_UP,
+    ];
+    if key.typed().is_some() || RESERVED.iter().any(|action| app.config.keymap.is(key, *action)) {
+        return false;
+    }
+    let is_pressed = |name: &str| {
+        Key::parse(name).is_some_and(|wanted| (wanted.code, wanted.modifiers) == (key.code, key.modifiers))
+    };
+    let Some(action) = app.control.added_shortcut(is_pressed) else { return false };
+    let (cancel, feed) = (app.control.root().child(), app.threads.feed.clone());
+    app.begin_thread("shortcut", move || {
+        if let Err(why) = action.run("", &cancel) {
+            feed.say(Weight::Error, format!("Extension error: {}: {why}", action.name()));
+        }
+    });
+    true
 }
 
 /// The dialog of a question, which its extension may withdraw.

@@ -16,7 +16,7 @@ use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
-use crate::runtime::ui::Change;
+use crate::runtime::ui::{Change, Component};
 use crate::runtime::undo::{Plan, Undone};
 use crate::runtime::{Block, Model, Scoped, Settings, ThinkingLevel};
 use crossbeam_channel::Sender;
@@ -189,6 +189,10 @@ pub enum Effect {
     Ask(Box<Asked>),
     /// Something that an extension shows.
     Show(Box<Change>),
+    /// Shows a component of an extension with the focus.
+    ShowComponent(u64, Arc<dyn Component>),
+    /// Tells the width of the screen.
+    ReadWidth(Sender<usize>),
     /// Tells what is in the editor.
     ReadEditor(Sender<String>),
     /// Asks the user to approve a tool call.
@@ -204,6 +208,13 @@ pub enum Update {
     ApprovalOver(String),
     /// The question of an extension with this number needs no answer any more.
     QuestionOver(u64),
+    /// What the component with this number has drawn.
+    Drawn {
+        number: u64,
+        lines: Vec<String>,
+        cursor: Option<(usize, usize)>,
+    },
+    ComponentOver(u64),
     Models(ModelLists),
     ScopeSaved,
     /// The active tools.

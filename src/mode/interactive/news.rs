@@ -203,6 +203,10 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Send { text, images, streaming } => app.send(text, images, streaming),
         Effect::Ask(asked) => added::ask(app, *asked),
         Effect::Show(change) => added::show(app, *change),
+        Effect::ShowComponent(number, component) => added::open(app, number, component),
+        Effect::ReadWidth(reply) => {
+            let _ = reply.try_send(app.config.look().width);
+        }
         Effect::ReadEditor(reply) => {
             let _ = reply.try_send(app.composer.editor.expanded());
         }

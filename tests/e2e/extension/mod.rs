@@ -355,3 +355,36 @@ fn a_deadline_of_a_handler_passes_and_the_run_goes_on() {
     assert!(log(&world).iter().any(|message| message["method"] == "$/cancelRequest"));
     done.stdout_is("done\n");
 }
+
+#[test]
+fn flags_of_programs_are_taken_from_the_command_line() {
+    let flags = json!({"flags": [{"name": "plan", "type": "boolean"}, {"name": "depth", "type": "string", "default": "1"}],
+        "events": ["session_start"]});
+    let arms = r#"
+    *'"type":"session_start"'*) saved=$id; call a flags.get '{"name":"plan"}'; call b flags.get '{"name":"depth"}' ;;
+    *'"id":"b"'*) ok null "$saved" ;;
+"#;
+    for (words, plan, depth) in [
+        ("-p hi", json!(null), json!("1")),
+        ("--plan -p hi", json!(true), json!("1")),
+        ("-p --plan --depth 7 hi", json!(true), json!("7")),
+        ("--depth=x -p hi", json!(null), json!("x")),
+    ] {
+        let (world, server) = world([Reply::text("done")]);
+        install(&world, "f", &flags, arms);
+        world.pi().words("--model mock/m1").words(words).run().success().stdout_is("done\n");
+        assert_eq!(server.requests()[0].last_text(), "hi", "{words}");
+        let answer = |id: &str| {
+            log(&world).into_iter().find(|message| message["id"] == id).unwrap()["result"]["value"].take()
+        };
+        assert_eq!((answer("a"), answer("b")), (plan, depth), "{words}");
+    }
+    let (world, _server) = world([]);
+    install(&world, "f", &flags, arms);
+    world
+        .pi()
+        .words("--model mock/m1 --bogus -p hi")
+        .run()
+        .fails_with(2)
+        .stderr_has("Unknown option: --bogus");
+}
