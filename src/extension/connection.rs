@@ -45,8 +45,7 @@ pub trait Serve: Send + Sync {
     /// True if the call may wait for somebody, so that it needs a thread of its own.
     fn waits(&self, method: &str, params: &Value) -> bool;
 
-    fn call(&self, connection: &Arc<Connection>, method: &str, params: Value, cancel: &CancelToken)
-    -> Answer;
+    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer;
 
     /// The connection is over.
     fn ended(&self, connection: &Connection);
@@ -418,7 +417,7 @@ impl Connection {
     ) {
         let cancel = CancelToken::new();
         if !serve.waits(&method, &params) {
-            let answer = serve.call(self, &method, params, &cancel);
+            let answer = serve.call(&method, params, &cancel);
             return self.answer(id, answer);
         }
         select! {
@@ -435,7 +434,7 @@ impl Connection {
             if stops {
                 lock(&connection.clock).waiting += 1;
             }
-            let answer = serve.call(&connection, &method, params, &cancel);
+            let answer = serve.call(&method, params, &cancel);
             if let Some(key) = &key {
                 lock(&connection.calls).remove(key);
             }

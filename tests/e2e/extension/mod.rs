@@ -388,3 +388,35 @@ fn flags_of_programs_are_taken_from_the_command_line() {
         .fails_with(2)
         .stderr_has("Unknown option: --bogus");
 }
+
+#[test]
+fn one_program_runs_many_extensions() {
+    let (world, server) = world(greeting());
+    let tools = hello()["tools"].clone();
+    let answer = json!({"protocolVersion": 1, "extensions": [
+        {"id": "e1", "tools": tools, "events": ["tool_result"]},
+        {"id": "e2", "error": "is broken"},
+        {"id": "e3", "events": ["tool_result"]},
+    ]});
+    let arms = format!(
+        r#"
+    *'"method":"initialize"'*) ok '{answer}' ;;
+    *'"method":"tool.call"'*'"extension":"e1"'*) ok '"one"' ;;
+    *'"extension":"e1"'*'"type":"tool_result"'*) ok '{{"content":[{{"type":"text","text":"two"}}]}}' ;;
+    *'"extension":"e3"'*'"type":"tool_result"'*'"two"'*) ok '{{"content":[{{"type":"text","text":"three"}}]}}' ;;
+"#
+    );
+    for name in ["a", "b", "c"] {
+        let folder = world.agent_dir().join("extensions").join(name);
+        write_program(&folder.join("run"), &script(&arms));
+        fs::write(folder.join("pi-extension.json"), r#"{"command": "./run", "group": "host"}"#).unwrap();
+    }
+    let done = world.pi().words("--model mock/m1 -p hi").run().success();
+    let is_said = done.stderr.contains("extensions/b/pi-extension.json") && done.stderr.contains("is broken");
+    assert!(is_said, "{}", done.stderr);
+    assert_eq!(results(server.requests()[1].messages()), ["three"]);
+    let messages = log(&world).into_iter();
+    let started: Vec<Value> = messages.filter(|message| message["method"] == "initialize").collect();
+    assert_eq!(started.len(), 1);
+    assert_eq!(started[0]["params"]["extensions"].as_array().unwrap().len(), 3);
+}
