@@ -272,7 +272,7 @@ impl Mcp {
         if inside.added != added {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let addition = Addition { tools, commands: Vec::new(), sections, source };
+            let addition = Addition { tools, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
             problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));

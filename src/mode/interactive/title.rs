@@ -94,11 +94,9 @@ impl Title {
             (false, _) => self.outcome,
         };
         let folder = name_of(state.cwd);
-        let mut title = String::from("π");
-        for part in [activity.map(Activity::word), state.name, Some(&folder)].into_iter().flatten() {
-            title.push_str(" - ");
-            title.push_str(part);
-        }
+        let parts = [activity.map(Activity::word), state.name, Some(&folder)];
+        let parts = parts.into_iter().flatten().map(|part| format!(" - {part}"));
+        let title = state.given.map_or_else(|| format!("π{}", parts.collect::<String>()), str::to_owned);
         if title != self.shown {
             let text = plain_text(title.as_bytes()).replace('\n', " ");
             out.push_str(&format!("\x1b]0;{text}\x07"));
@@ -139,6 +137,8 @@ impl Title {
 /// Inputs of a title.
 pub struct State<'a> {
     pub cwd: &'a Path,
+    /// The title that an extension has set.
+    pub given: Option<&'a str>,
     /// The name of the session.
     pub name: Option<&'a str>,
     pub is_busy: bool,
@@ -169,6 +169,7 @@ mod tests {
         ] {
             let state = State {
                 cwd: Path::new("/x"),
+                given: None,
                 name: None,
                 is_busy,
                 is_asking: false,
@@ -196,7 +197,15 @@ mod tests {
             title.has_failed = has_failed;
             let cwd = Path::new("/x");
             title.update(
-                &State { cwd, name: Some("s"), is_busy, is_asking, is_focused, settings: &settings },
+                &State {
+                    cwd,
+                    given: None,
+                    name: Some("s"),
+                    is_busy,
+                    is_asking,
+                    is_focused,
+                    settings: &settings,
+                },
                 now,
             )
         };
