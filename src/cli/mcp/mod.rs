@@ -90,7 +90,10 @@ pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: 
     let options = Options {
         dirs: dirs.clone(),
         patience: PATIENCE[usize::from(!is_terminal)],
-        tell: Box::new(|text| report::warning(text)),
+        tell: Box::new(|is_problem, text| match is_problem {
+            true => report::warning(text),
+            false => report::note(text),
+        }),
         cancel: cancel.clone(),
     };
     Mcp::start(session.control(), options);
