@@ -14,6 +14,7 @@
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`jsonrpc`] | JSON-RPC messages, their framing, and lines of JSON as others write them | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`extension`] | programs that take part in a session, and what they register | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
 //! | [`mcp`] | servers of the Model Context Protocol and what they offer | terminal |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
@@ -28,6 +29,7 @@
     not(all(
         feature = "acp",
         feature = "clouds",
+        feature = "extensions",
         feature = "interactive",
         feature = "mcp",
         feature = "sandbox"
@@ -41,6 +43,8 @@ mod base;
 mod cli;
 pub mod client;
 mod docs;
+#[cfg_attr(not(feature = "extensions"), path = "extension/absent.rs")]
+mod extension;
 mod jsonrpc;
 mod llm;
 mod markdown;

@@ -344,7 +344,6 @@ mod tests {
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");
-        refused("-e x.ts", "--extension is not part of this version");
         refused("--session-id a --session b", "--session-id cannot be combined with --session");
         refused("--session-id a -c", "--session-id cannot be combined with --continue");
         assert!(parse_words("--session-id a/b").is_err());

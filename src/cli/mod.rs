@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod docs;
 mod export;
+mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
@@ -61,6 +62,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("extensions", extensions::run),
     ("install", unbuilt::packages),
     ("list", unbuilt::packages),
     ("mcp", mcp::run),
@@ -198,8 +200,9 @@ struct Begun {
     watch: Watch,
 }
 
-/// Opens the session that the command line asks for, and watches for signals.
-fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+/// Starts extensions, opens the session that the command line asks for, and watches for signals.
+fn begin(mut launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+    launch.start_extensions(&mut inputs)?;
     // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;

@@ -18,9 +18,10 @@ use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::estimate::text_tokens;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{Addition, Companion, Owner, SlashCommand};
+use crate::runtime::addition::{Addition, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
+use crate::runtime::hook::Hooks;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -98,7 +99,7 @@ impl Mcp {
             this: this.clone(),
         });
         mcp.follow_config();
-        control.accompany(mcp.clone());
+        control.add_hooks(mcp.clone());
         mcp
     }
 
@@ -363,7 +364,7 @@ impl Mcp {
     }
 }
 
-impl Companion for Mcp {
+impl Hooks for Mcp {
     fn before_prompt(&self, cancel: &CancelToken) {
         self.follow_config();
         // A server that is not known yet is being connected to since it was configured.
@@ -381,7 +382,7 @@ impl Companion for Mcp {
         self.update();
     }
 
-    fn closing(&self) {
+    fn close(&self) {
         let servers = {
             let mut inside = self.inside();
             inside.is_closed = true;

@@ -5,7 +5,6 @@
 //! conversation has recorded.
 
 use super::config::{Config, ToolOverrides};
-use super::control::Control;
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
@@ -47,15 +46,6 @@ pub trait SlashCommand: Send + Sync {
         let _ = (prefix, cancel);
         Vec::new()
     }
-}
-
-/// A part of the program that lives beside a session.
-pub trait Companion: Send + Sync {
-    /// Called before a prompt is run, on the session's thread. May wait, until `cancel`.
-    fn before_prompt(&self, cancel: &CancelToken);
-
-    /// Called when the session is closed.
-    fn closing(&self);
 }
 
 /// A proposal for the arguments of a command.
@@ -185,45 +175,6 @@ impl Config {
     pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
         self.tool_overrides.admit(tool, settings.as_deref())
-    }
-}
-
-impl Control {
-    /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
-    pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
-        self.state().set_addition(owner, addition)
-    }
-
-    /// Lets `companion` live beside the session.
-    pub fn accompany(&self, companion: Arc<dyn Companion>) {
-        self.state().companions.push(companion);
-    }
-
-    pub(super) fn companions(&self) -> Vec<Arc<dyn Companion>> {
-        self.state().companions.clone()
-    }
-
-    /// Takes away what `owner` added.
-    pub fn remove_addition(&self, owner: &Owner) {
-        self.state().remove_addition(owner);
-    }
-
-    /// The slash commands that were added.
-    pub fn added_commands(&self) -> Vec<NamedCommand> {
-        self.state().additions.commands()
-    }
-
-    /// The added command that `text` calls, and its arguments.
-    pub fn added_command(&self, text: &str) -> Option<(NamedCommand, String)> {
-        let call = text.strip_prefix('/')?;
-        let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        let command = self.added_commands().into_iter().find(|command| command.name == name)?;
-        Some((command, arguments.to_owned()))
-    }
-
-    /// Where the tool with this name comes from; none for a built-in one.
-    pub fn tool_source(&self, name: &str) -> Option<Value> {
-        self.state().additions.source(name).cloned()
     }
 }
 

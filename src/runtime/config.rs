@@ -149,6 +149,8 @@ pub struct ResourceOverrides {
     pub themes: Vec<String>,
     pub no_themes: bool,
     pub use_theme: Option<String>,
+    pub extensions: Vec<String>,
+    pub no_extensions: bool,
 }
 
 impl ToolOverrides {
@@ -287,7 +289,7 @@ impl Inputs {
         (Themes { files, wanted: over.use_theme.clone() }, missing)
     }
 
-    fn places(&self) -> Places<'_> {
+    pub fn places(&self) -> Places<'_> {
         Places {
             agent: self.dirs.agent(),
             home: self.dirs.home(),

@@ -53,6 +53,7 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
+            trusts_project: true,
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -29,6 +29,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["base", "jsonrpc", "llm", "models", "auth", "agent", "tools", "session", "resources", "runtime"],
         &[],
     ),
+    (
+        "extension",
+        &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
+        &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
+    ),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),
@@ -45,6 +50,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "session",
             "resources",
             "runtime",
+            "extension",
             "mcp",
             "mode",
             "docs",

@@ -20,6 +20,7 @@ use crate::resources::trust::{Project, Store};
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, end_children};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -97,6 +98,11 @@ pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: 
         cancel: cancel.clone(),
     };
     Mcp::start(session.control(), options);
+}
+
+/// The JSON Schema of `mcp.json`.
+pub fn schema() -> Option<Value> {
+    Some(config::schema())
 }
 
 /// What a command is about, and its options.

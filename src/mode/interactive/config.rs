@@ -10,6 +10,7 @@ use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
 use crate::tui::screen::{Abilities, Size};
+use crate::tui::style::Depth;
 use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub struct Options {
     pub code_indent: String,
     /// Cells left and right of the editor's text.
     pub padding: usize,
+    /// True if calls are shown with their results, and cards have empty rows inside.
+    pub is_roomy: bool,
     /// Cells left and right of messages.
     pub output_pad: usize,
     /// Rows of the completion list.
@@ -87,6 +90,7 @@ impl UiConfig {
         self.options = Options {
             code_indent: text("markdown.codeBlockIndent").unwrap_or("  ").to_owned(),
             padding: count(settings, "editorPaddingX").unwrap_or(0),
+            is_roomy: text("display.density") == Some("roomy"),
             output_pad: count(settings, "outputPad").unwrap_or(1).min(1),
             popup_rows: count(settings, "autocompleteMaxVisible").unwrap_or(5),
             is_open: self.options.is_open,
@@ -127,7 +131,7 @@ impl UiConfig {
     pub fn choose_theme(&mut self) -> Option<String> {
         match self.themes.chosen(self.backdrop) {
             Ok(theme) => {
-                self.theme = theme;
+                self.theme = theme.within(self.can.depth);
                 None
             }
             Err(problem) => Some(problem),
@@ -144,6 +148,8 @@ impl UiConfig {
             is_open: self.options.is_open,
             hides_thinking: self.options.hides_thinking,
             is_plain: self.is_plain,
+            is_compact: !self.options.is_roomy,
+            has_backgrounds: self.can.depth >= Depth::Indexed && !self.is_plain,
             pad: self.options.output_pad,
             cwd: &self.places.cwd,
             home: &self.places.home,

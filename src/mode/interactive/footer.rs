@@ -1,5 +1,6 @@
 //! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
 
+use super::activity::Spent as RunSpent;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
@@ -7,12 +8,14 @@ use crate::runtime::control::Control;
 use crate::runtime::stats::{Context, Stats};
 use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
+use crate::tui::select::elapsed;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::width::width;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Entries that are summed immediately; more are left to another thread.
 const AT_ONCE: usize = 500;
@@ -132,6 +135,24 @@ impl Footer {
         let prompt = usage.input.saturating_add(cached);
         let seen = cached > 0;
         spent.hit_rate = (seen && prompt > 0).then(|| percent(usage.cache_read, prompt));
+    }
+
+    /// One line about a run that has ended: its time, tokens and cost, and how full the context is.
+    pub fn sum_up(&self, took: Duration, spent: &RunSpent, is_plain: bool) -> String {
+        let mut parts = vec![format!("Worked {}", elapsed(took.max(Duration::from_secs(1))))];
+        parts.push(match is_plain {
+            true => format!("in {} out {}", tokens(spent.input), tokens(spent.output)),
+            false => format!("↑{} ↓{}", tokens(spent.input), tokens(spent.output)),
+        });
+        if spent.cost > 0.0 {
+            parts.push(format!("${:.3}", spent.cost));
+        }
+        if let Some(context) = &self.context
+            && let Some(percent) = context.percent
+        {
+            parts.push(format!("{percent:.1}% of {}", tokens(context.context_window)));
+        }
+        parts.join(if is_plain { ", " } else { " · " })
     }
 
     pub fn lines(&self, look: &Look<'_>) -> Vec<Line> {

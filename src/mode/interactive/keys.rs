@@ -163,7 +163,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
         }
         AppAction::MESSAGE_DEQUEUE => {
             return match app.take_back() {
-                0 => app.info("No queued messages to restore"),
+                0 => app.note("No queued messages to restore"),
                 _ => app.composer.close_completion(),
             };
         }
@@ -172,7 +172,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
             let hides = !app.config.options.hides_thinking;
             app.config.options.hides_thinking = hides;
             app.set("hideThinkingBlock", hides.into());
-            return app.info(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
+            return app.note(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
         }
         AppAction::THINKING_CYCLE => return thinking::cycle(app),
         AppAction::MODEL_CYCLE_FORWARD => return models::cycle(app, true),

@@ -4,7 +4,7 @@
 use super::app::App;
 use super::config::is_dumb;
 use super::keymap::AppAction;
-use super::look::Look;
+use super::look::{Look, indented};
 use super::transcript::Printed;
 use crate::tui::line::Line;
 use crate::tui::select::loader_changes_in;
@@ -31,7 +31,9 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     let rows = app.config.size.rows;
     let look = app.config.look();
     let mut lines = app.composer.waiting(&look);
-    lines.push(Line::new());
+    // In the row above the editor, which is there anyway.
+    let mut note = Line::of(&app.status.note, look.style(Role::Dim)).cut(look.short().saturating_sub(1));
+    lines.extend(indented([std::mem::take(&mut note)]));
     let footer = app.status.footer.lines(&look);
     let room = rows.saturating_sub(footer.len() + 1).max(1);
     let dialog = app.dialogs.lines(&look, room);
@@ -111,8 +113,8 @@ pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     let looks = app.config.look().looks();
     let shows_time = app.view.is_running();
     match app.status.activity.label(now) {
-        Some((_, running)) if app.dialogs.is_empty() && !app.view.has_viewer() => {
-            loader_changes_in(running, &looks)
+        Some(label) if app.dialogs.is_empty() && !app.view.has_viewer() => {
+            loader_changes_in(label.running, &looks)
         }
         _ if shows_time && !looks.is_plain => Some(Duration::from_millis(100)),
         _ => None,

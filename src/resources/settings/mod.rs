@@ -148,6 +148,11 @@ impl Settings {
         (entries(&self.user), project.map(entries).unwrap_or_default())
     }
 
+    /// All values that are set: those of the project over those of the user.
+    pub fn values(&self) -> &Map<String, Value> {
+        &self.values
+    }
+
     /// Returns a text; `None` if it is not set or empty.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.known(path)?.as_str().filter(|text| !text.is_empty())

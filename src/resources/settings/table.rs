@@ -135,6 +135,7 @@ pub const GROUPS: &[Group] = &[
         key("fullscreenWheelScrollLines", CountOr("auto", 1, 100), Preset::Text("auto"), "lines for a step of the mouse wheel in fullscreen mode; `auto` is 3; five times as many with Alt"),
         key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
         key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
+        key("display.density", OneOf(&["compact", "roomy"]), Preset::Text("compact"), "rows of calls: one where it says enough, or a card each"),
         key("autocompleteMaxVisible", Range(3, 20), Preset::Count(5), "rows of the completion list"),
         key("terminal.showImages", Flag, Preset::Flag(true), "show images where the terminal can"),
         key("terminal.imageWidthCells", Count, Preset::Count(60), "width of an image"),

@@ -4,7 +4,7 @@ use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::runtime::addition::{Addition, Additions, Companion, Owner};
+use crate::runtime::addition::{Addition, Additions, Owner};
 use crate::runtime::config::{Config, tools_named};
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::session::Conversation;
@@ -39,10 +39,10 @@ pub(crate) struct State {
     pub registered: Vec<Arc<dyn Tool>>,
     /// What parts of the program add, whatever the conversation.
     pub additions: Additions,
-    /// Parts of the program that live beside the session.
-    pub companions: Vec<Arc<dyn Companion>>,
     pub name: Option<String>,
     pub switches: Switches,
+    /// Messages that go with the next prompt.
+    pub next_turn: Vec<AgentMessage>,
     /// Records of the user's shell commands that ended during a run, to be appended after it.
     pub held_back: Vec<AgentMessage>,
     /// Cancel tokens of the user's running shell commands.
@@ -120,8 +120,8 @@ impl State {
             absent,
             registered: Vec::new(),
             additions: Additions::default(),
-            companions: Vec::new(),
             name: conversation.name(),
+            next_turn: Vec::new(),
             held_back: Vec::new(),
             shells: Vec::new(),
             run: None,
@@ -143,6 +143,7 @@ impl State {
         self.tools = tools;
         self.absent = absent;
         self.name = name;
+        self.next_turn.clear();
         self.held_back.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;
