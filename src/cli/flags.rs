@@ -366,8 +366,9 @@ mod tests {
         check("-t read -t +ls,-write", |args| {
             args.over.tools.selection = Some(Selection::Change(tools(&["+ls", "-write"])));
         });
-        check("-e builtin:mcp --no-mcp -e builtin:llama.cpp", |args| {
-            args.warnings = vec!["builtin:mcp is not part of this version".into()];
+        check("-e builtin:codemode --no-mcp -e builtin:mcp -e builtin:llama.cpp", |args| {
+            args.run.no_mcp = true;
+            args.warnings = vec!["builtin:codemode is not part of this version".into()];
         });
     }
 
