@@ -14,6 +14,7 @@
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`jsonrpc`] | JSON-RPC messages, their framing, and lines of JSON as others write them | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`extension`] | programs that take part in a session, and what they register | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
@@ -24,7 +25,13 @@
 
 // What only a part that is left out uses is not dead.
 #![cfg_attr(
-    not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")),
+    not(all(
+        feature = "acp",
+        feature = "clouds",
+        feature = "extensions",
+        feature = "interactive",
+        feature = "sandbox"
+    )),
     allow(dead_code, unused_imports)
 )]
 
@@ -34,6 +41,8 @@ mod base;
 mod cli;
 pub mod client;
 mod docs;
+#[cfg_attr(not(feature = "extensions"), path = "extension/absent.rs")]
+mod extension;
 mod jsonrpc;
 mod llm;
 mod markdown;

@@ -7,6 +7,7 @@
 const FEATURES: &[(&str, bool)] = &[
     ("acp", cfg!(feature = "acp")),
     ("clouds", cfg!(feature = "clouds")),
+    ("extensions", cfg!(feature = "extensions")),
     ("interactive", cfg!(feature = "interactive")),
     ("sandbox", cfg!(feature = "sandbox")),
 ];

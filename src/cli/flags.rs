@@ -25,8 +25,20 @@ pub struct Args {
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,
+    /// Flags that pi does not know: extensions may.
+    pub unknown: Vec<Unknown>,
     /// Warnings for stderr; the run goes on.
     pub warnings: Vec<String>,
+}
+
+/// A flag that is not in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    pub name: String,
+    /// The text after `=`.
+    pub value: Option<String>,
+    /// The place among the messages of the word that follows: the value, if the flag takes one.
+    pub next: Option<usize>,
 }
 
 /// What the program is to do.
@@ -113,11 +125,27 @@ pub(super) fn list(text: &str) -> Vec<String> {
 
 /// Reads the arguments, the program's name left out.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
+    let args = parse_open(arguments)?;
+    match args.unknown.first() {
+        Some(flag) => Err(flag.refusal()),
+        None => Ok(args),
+    }
+}
+
+/// As [`parse`], but flags that pi does not know are kept: extensions may.
+pub fn parse_open(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
     let mut args = Args::default();
     let mut parser = Parser::from_args(arguments);
     parse_into(&mut args, &mut parser)?;
     command::check_session(&args.session)?;
     Ok(args)
+}
+
+impl Unknown {
+    /// Says that nobody knows the flag.
+    pub fn refusal(&self) -> UsageError {
+        unknown(&self.name)
+    }
 }
 
 fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
@@ -140,8 +168,18 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
             None => return Ok(()),
             Some(Arg::Long(name)) => {
                 let name = name.to_owned();
-                let flag = flags().find(|flag| flag.long == name).ok_or_else(|| unknown(&name))?;
-                set(args, flag, parser)?;
+                match flags().find(|flag| flag.long == name) {
+                    Some(flag) => set(args, flag, parser)?,
+                    None => {
+                        let value = parser.optional_value().map(string).transpose()?;
+                        let next = parser.try_raw_args().and_then(|raw| {
+                            let is_word = |word: &OsStr| !matches!(word.as_bytes(), [b'-' | b'@', ..]);
+                            raw.peek().is_some_and(is_word).then_some(args.messages.len())
+                        });
+                        let next = next.filter(|_| value.is_none());
+                        args.unknown.push(Unknown { name, value, next });
+                    }
+                }
             }
             Some(Arg::Short(letter)) => {
                 let mut short = [0; 4];
@@ -341,7 +379,6 @@ mod tests {
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");
-        refused("-e x.ts", "--extension is not part of this version");
         refused("--session-id a --session b", "--session-id cannot be combined with --session");
         refused("--session-id a -c", "--session-id cannot be combined with --continue");
         assert!(parse_words("--session-id a/b").is_err());

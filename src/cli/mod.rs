@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod docs;
 mod export;
+mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
@@ -58,6 +59,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("extensions", extensions::run),
     ("install", unbuilt::packages),
     ("list", unbuilt::packages),
     ("mcp", unbuilt::mcp),
@@ -91,7 +93,7 @@ pub fn main() -> ExitCode {
         words.remove(0);
         run(&words)
     } else {
-        match flags::parse(words) {
+        match flags::parse_open(words) {
             Ok(args) => run(args),
             Err(error) => {
                 report::error(format_args!("{error}\nTry pi --help."));
@@ -118,7 +120,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
-        Ok(Command::Rpc) => serve(&args),
+        Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };
     done.unwrap_or_else(|text| {
@@ -138,12 +140,16 @@ fn list(args: &Args, search: &str) -> Result<u8, String> {
 }
 
 /// Asks what the command line says: once, or on the terminal for as long as the user likes.
-fn prompt(args: Args) -> Result<u8, String> {
+fn prompt(mut args: Args) -> Result<u8, String> {
     if ask::is_drawn(&args.run) {
         interactive::is_there()?;
     }
-    let launch = Launch::new(&args)?;
-    let inputs = launch.inputs()?;
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let piped = input::piped(has_prompt)?;
     let is_print = args.run.print || args.run.mode.is_some() || piped.is_some();
@@ -176,10 +182,14 @@ fn prompt(args: Args) -> Result<u8, String> {
 }
 
 /// Takes commands from stdin until it ends. Gives the exit code.
-fn serve(args: &Args) -> Result<u8, String> {
-    let launch = Launch::new(args)?;
-    let inputs = launch.inputs()?;
-    let Begun { session, cancel, watch, .. } = begin(launch, inputs, args)?;
+fn serve(mut args: Args) -> Result<u8, String> {
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
+    let Begun { session, cancel, watch, .. } = begin(launch, inputs, &args)?;
     let options = rpc::Options { cumulative: args.run.cumulative_events, ready: args.run.ready };
     rpc::run(session, options, &cancel, &watch)
 }

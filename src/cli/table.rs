@@ -119,6 +119,8 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Project and resources", flags: &[
         row("approve", Some("a"), No, With(|args, _| put(&mut args.approve, Some(true))), "Trust the project's .pi and .agents folders in this run"),
         row("no-approve", Some("na"), No, With(|args, _| put(&mut args.approve, Some(false))), "Do not use them in this run"),
+        row("extension", Some("e"), Required("path"), With(extension), "A program that extends pi, or a folder of them; may be given again (pi docs extensions)"),
+        row("no-extensions", Some("ne"), No, Switch(|args| &mut args.over.resources.no_extensions), "No extensions but those of --extension"),
         row("skill", None, Required("path"), Push(|args| &mut args.over.resources.skills), "A skill, or a folder of them; may be given again"),
         row("no-skills", Some("ns"), No, Switch(|args| &mut args.over.resources.no_skills), "No skills but those of --skill"),
         row("prompt-template", None, Required("path"), Push(|args| &mut args.over.resources.prompt_templates), "A prompt template, or a folder of them; may be given again"),
@@ -135,9 +137,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     // Names of the reference for parts that this version does not have. Not in `--help`.
     Group { title: "", flags: &[
-        row("no-extensions", Some("ne"), No, Nothing, ""),
         row("no-mcp", None, No, Nothing, ""),
-        row("extension", Some("e"), Required("path"), With(extension), ""),
     ]},
 ];
 
@@ -160,7 +160,10 @@ fn extension(args: &mut Args, source: String) -> Result<(), String> {
             Ok(())
         }
         Some(_) => Err(format!("Unknown built-in extension: {source}")),
-        None => Err("--extension is not part of this version".into()),
+        None => {
+            args.over.resources.extensions.push(source);
+            Ok(())
+        }
     }
 }
 

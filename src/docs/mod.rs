@@ -23,6 +23,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("trust", "What a project may bring along", include_str!("trust.md")),
     ("skills", "Instructions read on demand", include_str!("skills.md")),
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
+    (
+        "extensions",
+        "Programs that add tools, commands and more; their protocol",
+        include_str!("extensions.md"),
+    ),
     ("json", "The event stream of --mode json", include_str!("json.md")),
     ("rpc", "The agent as a component: commands, answers, clients", include_str!("rpc.md")),
     ("sdk", "The library: sessions inside your own program", include_str!("sdk.md")),

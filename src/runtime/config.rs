@@ -51,8 +51,10 @@ pub struct Config {
     pub services: Services,
     pub settings: Settings,
     pub workspace: Arc<Workspace>,
-    /// All tools that can be made active.
+    /// All tools of the program that can be made active.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Which of the tools that are added later may be used.
+    pub tool_overrides: ToolOverrides,
     pub prompt: Prompt,
     /// Files whose text is part of the prompt.
     pub context_files: Vec<PathBuf>,
@@ -145,6 +147,8 @@ pub struct ResourceOverrides {
     pub themes: Vec<String>,
     pub no_themes: bool,
     pub use_theme: Option<String>,
+    pub extensions: Vec<String>,
+    pub no_extensions: bool,
 }
 
 impl ToolOverrides {
@@ -180,6 +184,8 @@ pub struct Inputs {
     /// True if what the project in `cwd` brings may be used.
     pub is_trusted: bool,
     pub services: Services,
+    /// True if parts of the program will add tools: names that are not known yet may be theirs.
+    pub adds_tools: bool,
 }
 
 impl Inputs {
@@ -194,7 +200,7 @@ impl Inputs {
             warn(&text);
         }
         let services = Services::new(registry, credentials, &settings, dirs.agent());
-        Self { dirs, cwd, started_in, settings, is_trusted: false, services }
+        Self { dirs, cwd, started_in, settings, is_trusted: false, services, adds_tools: false }
     }
 
     /// Continues in another folder. Its project is not trusted before [`Inputs::trust`].
@@ -275,7 +281,7 @@ impl Inputs {
         (Themes { files, wanted: over.use_theme.clone() }, missing)
     }
 
-    fn places(&self) -> Places<'_> {
+    pub fn places(&self) -> Places<'_> {
         Places {
             agent: self.dirs.agent(),
             home: self.dirs.home(),
@@ -357,11 +363,14 @@ pub fn configure(
         changes: place.changes,
         vault: inputs.services.vault().clone(),
     });
+    let mut unspoken = |_: &dyn Display| {};
+    let warn: Warn<'_> = if inputs.adds_tools { &mut unspoken } else { warn };
     let active = active_tools(&over.tools, &inputs.settings, &workspace, warn);
     let demand = over.wanted.as_ref().map(|wanted| wanted.demand());
     let addendum: Vec<String> = prompts.addendum.into_iter().chain(demand).collect();
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
+        tool_overrides: over.tools.clone(),
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {

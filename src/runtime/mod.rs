@@ -1,5 +1,6 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
+pub mod addition;
 pub mod approval;
 mod clock;
 pub mod compaction;
@@ -8,12 +9,15 @@ pub mod config;
 pub mod control;
 mod describe;
 pub mod event;
+pub mod event_json;
 pub mod expand;
 mod export;
+pub mod hook;
 mod image;
 pub mod limit;
 mod local_servers;
 mod model;
+pub mod nested;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
@@ -32,7 +36,9 @@ pub mod stats;
 pub mod stored;
 pub mod succession;
 mod summary;
+pub mod task;
 pub mod tree;
+pub mod ui;
 pub mod undo;
 
 #[cfg(test)]
@@ -53,7 +59,7 @@ pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 pub use crate::base::cancel::CancelToken;
 pub use crate::base::executable;
-pub use crate::llm::event::{AssistantEvent, Fold};
+pub use crate::llm::event::AssistantEvent;
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::message::{
     AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage,

@@ -38,6 +38,7 @@ fn session(dir: &TempDir) -> Session {
         thinking: ThinkingLevel::Off,
         tools: Vec::new(),
         config: Config {
+            tool_overrides: Default::default(),
             services,
             settings,
             workspace: Arc::new(dir.workspace()),

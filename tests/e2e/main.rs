@@ -20,6 +20,8 @@ mod crash;
 mod crash_store;
 mod event;
 mod export;
+#[cfg(feature = "extensions")]
+mod extension;
 mod failure;
 #[cfg(feature = "interactive")]
 mod interactive;

@@ -24,6 +24,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("session", &["base", "llm", "agent", "markdown"], WIRE),
     ("resources", &["base", "llm"], WIRE),
     ("runtime", &["base", "llm", "wire", "models", "auth", "agent", "tools", "session", "resources"], WIRE),
+    (
+        "extension",
+        &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
+        &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
+    ),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),
@@ -40,6 +45,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "session",
             "resources",
             "runtime",
+            "extension",
             "mode",
             "docs",
         ],

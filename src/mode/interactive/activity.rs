@@ -12,6 +12,8 @@ pub struct Activity {
     /// Prompt tokens that the model has processed, and their total.
     reading: Option<(u64, u64)>,
     answer: Answer,
+    /// What an extension says in place of "Working".
+    pub working: Option<String>,
     /// Name and start of other work that the user began.
     pub other: Option<(&'static str, Instant)>,
 }
@@ -36,7 +38,7 @@ impl Activity {
                 self.run.get_or_insert(now);
                 self.retry = None;
             }
-            News::Settled => *self = Self::default(),
+            News::Settled => *self = Self { working: self.working.take(), ..Self::default() },
             News::PromptProgress(processed, total) => self.reading = Some((*processed, *total)),
             News::MessageStarted(_) => self.answer = Answer::default(),
             News::Piece { .. } => {
@@ -85,7 +87,7 @@ impl Activity {
             Some((processed, total)) => {
                 format!("Reading the prompt, {}%", processed.saturating_mul(100) / total)
             }
-            None => "Working".to_owned(),
+            None => self.working.clone().unwrap_or_else(|| "Working".to_owned()),
         };
         self.run.map(|then| (label, since(then)))
     }

@@ -1,5 +1,6 @@
 //! Handles keys that are not the editor's, and submitted text.
 
+use super::added;
 use super::app::App;
 use super::command::{self, clipboard, editor, models, shell, thinking};
 use super::complete;
@@ -91,6 +92,9 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
         // In a folder one goes on.
         Completed::Goes => return complete::offer(app, false),
         Completed::Send => return edit(app, key, now),
+    }
+    if added::press(app, key) {
+        return;
     }
     let keymap = &app.config.keymap;
     if app.config.is_fullscreen {

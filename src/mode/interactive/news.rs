@@ -2,6 +2,7 @@
 //!
 //! `carry_out` is the one place that applies an [`Effect`]; its rows name the functions that do it.
 
+use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
@@ -199,6 +200,16 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         }
         Effect::OpenAddress(url) => login::open_address(app, url),
 
+        Effect::Send { text, images, streaming } => app.send(text, images, streaming),
+        Effect::Ask(asked) => added::ask(app, *asked),
+        Effect::Show(change) => added::show(app, *change),
+        Effect::ShowComponent(number, component) => added::open(app, number, component),
+        Effect::ReadWidth(reply) => {
+            let _ = reply.try_send(app.config.look().width);
+        }
+        Effect::ReadEditor(reply) => {
+            let _ = reply.try_send(app.composer.editor.expanded());
+        }
         Effect::Approve { call, reply } => app.open(Approve::new(*call, reply)),
     }
 }

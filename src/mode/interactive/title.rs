@@ -43,9 +43,10 @@ impl Title {
             return out;
         }
         let folder = name_of(state.cwd);
-        let title = match state.name {
-            Some(name) => format!("π - {name} - {folder}"),
-            None => format!("π - {folder}"),
+        let title = match (state.given, state.name) {
+            (Some(title), _) => title.to_owned(),
+            (None, Some(name)) => format!("π - {name} - {folder}"),
+            (None, None) => format!("π - {folder}"),
         };
         if title != self.shown {
             let text = plain_text(title.as_bytes()).replace('\n', " ");
@@ -77,6 +78,8 @@ impl Title {
 /// Inputs of a title.
 pub struct State<'a> {
     pub cwd: &'a Path,
+    /// The title that an extension has set.
+    pub given: Option<&'a str>,
     /// The name of the session.
     pub name: Option<&'a str>,
     pub is_busy: bool,
@@ -103,7 +106,8 @@ mod tests {
             (true, &on, true, false),
             (false, &on, false, true),
         ] {
-            let state = State { cwd: Path::new("/x"), name: None, is_busy, is_focused: true, settings };
+            let state =
+                State { cwd: Path::new("/x"), given: None, name: None, is_busy, is_focused: true, settings };
             let text = title.update(&state, now);
             assert_eq!((text.contains(PROGRESS_ON), text.contains(PROGRESS_OFF)), expected(shown, hidden));
         }

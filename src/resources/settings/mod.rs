@@ -146,6 +146,11 @@ impl Settings {
         (entries(&self.user), project.map(entries).unwrap_or_default())
     }
 
+    /// All values that are set: those of the project over those of the user.
+    pub fn values(&self) -> &Map<String, Value> {
+        &self.values
+    }
+
     /// The text that is set; none if it is empty.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.known(path)?.as_str().filter(|text| !text.is_empty())

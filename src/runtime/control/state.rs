@@ -4,6 +4,7 @@ use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::{Model, ThinkingLevel};
+use crate::runtime::addition::{Addition, Additions, Owner};
 use crate::runtime::config::{Config, tools_named};
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::session::Conversation;
@@ -26,14 +27,18 @@ pub(crate) struct State {
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Tools that the conversation which the state began with has removed.
-    removed: Vec<String>,
+    /// The tools that the conversation had when the state began.
+    recorded: RecordedTools,
     /// The prompt for the active tools.
     pub sections: Arc<Map<String, Value>>,
     /// Tools that the mode adds to those of the configuration, whatever the conversation.
     pub registered: Vec<Arc<dyn Tool>>,
+    /// What parts of the program add, whatever the conversation.
+    pub additions: Additions,
     pub name: Option<String>,
     pub switches: Switches,
+    /// Messages that go with the next prompt.
+    pub next_turn: Vec<AgentMessage>,
     /// Commands of the user that ended while a run was under way.
     pub held_back: Vec<AgentMessage>,
     /// Commands of the user that run.
@@ -106,9 +111,11 @@ impl State {
             model,
             thinking,
             tools,
-            removed: recorded.map(|recorded| recorded.removed).unwrap_or_default(),
+            recorded: recorded.unwrap_or_default(),
             registered: Vec::new(),
+            additions: Additions::default(),
             name: conversation.name(),
+            next_turn: Vec::new(),
             held_back: Vec::new(),
             shells: Vec::new(),
             run: None,
@@ -122,38 +129,86 @@ impl State {
 
     /// Goes on with what `next` begins with. What the user switched, registered and runs stays.
     pub(super) fn succeed(&mut self, next: Self) {
-        let Self { config, model, thinking, tools, removed, name, .. } = next;
+        let Self { config, model, thinking, tools, recorded, name, .. } = next;
         self.config = config;
         self.model = model;
         self.thinking = thinking;
         self.tools = tools;
         self.name = name;
+        self.next_turn.clear();
         self.held_back.clear();
         let names = names_of(&self.tools);
-        self.activate_beside(names, &removed);
+        self.recorded = recorded;
+        self.activate_beside(names);
     }
 
-    /// Makes the tools with these names active, and those that were registered, but for the `removed` ones.
-    fn activate_beside(&mut self, mut names: Vec<String>, removed: &[String]) {
+    /// Makes the tools with these names active, and those that were registered or added, as far as the conversation
+    /// has not removed them.
+    fn activate_beside(&mut self, mut names: Vec<String>) {
+        let RecordedTools { removed, active } = &self.recorded;
         names.extend(names_of(&self.registered).into_iter().filter(|name| !removed.contains(name)));
+        let at_first = names_of(&self.added_tools(true));
+        let is_wanted =
+            |name: &String| active.contains(name) || (at_first.contains(name) && !removed.contains(name));
+        names.extend(names_of(&self.added_tools(false)).into_iter().filter(is_wanted));
         self.activate(&names);
     }
 
     /// Makes the tools that a conversation has recorded the active ones.
     pub(super) fn restore_tools(&mut self, recorded: RecordedTools) {
-        self.activate_beside(recorded.active, &recorded.removed);
+        let names = recorded.active.clone();
+        self.recorded = recorded;
+        self.activate_beside(names);
     }
 
-    /// All tools that can be made active.
+    /// The added tools that the configuration admits, or those of them that are active at first.
+    fn added_tools(&self, at_first: bool) -> Vec<Arc<dyn Tool>> {
+        let is_meant =
+            |tool: &&Arc<dyn Tool>| self.config.admits(tool.info()).is_some_and(|active| active || !at_first);
+        self.additions.tools().filter(is_meant).cloned().collect()
+    }
+
+    /// All tools that can be made active. The first one of a name is meant.
     pub fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.config.tools.iter().chain(&self.registered).cloned().collect()
+        let mut all = self.added_tools(false);
+        let names = names_of(&all);
+        let others = self.config.tools.iter().chain(&self.registered);
+        all.splice(0..0, others.filter(|tool| !names.contains(&tool.info().spec.name)).cloned());
+        all
+    }
+
+    /// Replaces what `owner` adds. Tools that are new become active as they should be at first.
+    pub fn set_addition(&mut self, owner: Owner, addition: Addition) -> Vec<String> {
+        let (new, problems) = self.additions.set(owner, addition);
+        let at_first = names_of(&self.added_tools(true));
+        let is_wanted = |name: &String| {
+            let RecordedTools { active, removed } = &self.recorded;
+            active.contains(name) || (at_first.contains(name) && !removed.contains(name))
+        };
+        let mut names = names_of(&self.tools);
+        names.extend(new.into_iter().filter(is_wanted));
+        self.activate(&names);
+        problems
+    }
+
+    pub fn remove_addition(&mut self, owner: &Owner) {
+        self.additions.remove(owner);
+        let names = names_of(&self.tools);
+        self.activate(&names);
+    }
+
+    /// The sections of the prompt for `tools`.
+    fn sections(&self, tools: &[Arc<dyn Tool>]) -> Arc<Map<String, Value>> {
+        let mut sections = self.config.sections(tools);
+        self.additions.add_sections(&mut sections);
+        Arc::new(sections)
     }
 
     /// Makes the tools with these names the active ones, in their order, each once; names of no tool are left out.
     /// Gives the names that are active now.
     pub(super) fn activate(&mut self, names: &[String]) -> Vec<String> {
         let tools = tools_named(&self.all_tools(), names);
-        self.sections = Arc::new(self.config.sections(&tools));
+        self.sections = self.sections(&tools);
         self.tools = tools;
         names_of(&self.tools)
     }

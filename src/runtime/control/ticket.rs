@@ -4,13 +4,7 @@ use super::{Control, Emit};
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
-
-/// Where a prompt goes that comes during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Streaming {
-    Steer,
-    FollowUp,
-}
+use crate::runtime::task::Streaming;
 
 /// What became of a prompt.
 pub enum Begin {

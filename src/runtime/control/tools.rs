@@ -24,7 +24,9 @@ impl Tools<'_> {
     /// Gives the names that are active now.
     pub fn register(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Vec<String>, String> {
         let mut state = self.control.state();
-        let own = names_of(&state.config.tools);
+        let registered = names_of(&state.registered);
+        let mut own = names_of(&state.all_tools());
+        own.retain(|name| !registered.contains(name));
         let names = names_of(&tools);
         for (index, name) in names.iter().enumerate() {
             if own.contains(name) {

@@ -17,6 +17,7 @@ mod drain;
 mod family;
 mod group;
 pub mod lifeline;
+pub mod peer;
 
 pub use family::MARKER;
 

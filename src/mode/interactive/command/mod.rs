@@ -113,8 +113,19 @@ pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
         "login" => login::arguments(control, text),
         "model" => models::arguments(control, text),
         "thinking" => thinking::arguments(control, text),
-        _ => Vec::new(),
+        _ => added(control, command, text),
     }
+}
+
+/// Completions of a command that an extension has added.
+fn added(control: &Control, command: &str, text: &str) -> Vec<Item> {
+    let Some((named, _)) = control.added_command(&format!("/{command}")) else {
+        return Vec::new();
+    };
+    let proposals = named.command.complete(text, control.root()).into_iter();
+    proposals
+        .map(|proposal| Item { about: proposal.description, ..Item::new(&proposal.value, &proposal.label) })
+        .collect()
 }
 
 fn new(app: &mut App, _: &str) {
@@ -133,9 +144,10 @@ fn clone(app: &mut App, _: &str) {
 }
 
 /// Reports that the session's thread has opened another conversation.
-pub fn replaced(feed: &Feed, done: Result<(), Fatal>, text: &'static str) {
+pub fn replaced(feed: &Feed, done: Result<bool, Fatal>, text: &'static str) {
     match done {
-        Ok(()) => feed.effect(Effect::Begin(text.to_owned())),
+        Ok(false) => feed.say(Weight::Info, "An extension kept this session open".to_owned()),
+        Ok(true) => feed.effect(Effect::Begin(text.to_owned())),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     }
 }

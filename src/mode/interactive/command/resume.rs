@@ -48,6 +48,7 @@ pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
         }
         Err(NotOpened::Held(reason)) => ask_about_held(app, &reason, session),
         Err(NotOpened::FolderGone(home)) => ask_about_folder(app, &home.to_string_lossy(), session),
+        Err(NotOpened::Cancelled) => app.info("An extension kept this session open"),
         Err(NotOpened::Failed(reason)) => app.error(&format!("Failed to resume session: {reason}")),
     }
 }

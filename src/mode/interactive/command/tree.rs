@@ -156,7 +156,8 @@ pub fn list_forks(app: &mut App, points: &[ForkPoint]) {
 pub fn fork_at(app: &mut App, id: String) {
     app.control.abort();
     app.run(move |session, feed| match session.fork_before(&id) {
-        Ok(text) => feed.effect(Effect::Forked(text)),
+        Ok(Some(text)) => feed.effect(Effect::Forked(text)),
+        Ok(None) => feed.say(Weight::Info, "An extension kept this session open".to_owned()),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     });
 }
