@@ -14,6 +14,7 @@
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`jsonrpc`] | JSON-RPC messages, their framing, and lines of JSON as others write them | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`helper`] | helpers of a session: agents in processes of their own | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
@@ -34,6 +35,7 @@ mod base;
 mod cli;
 pub mod client;
 mod docs;
+mod helper;
 mod jsonrpc;
 mod llm;
 mod markdown;

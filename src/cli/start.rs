@@ -8,6 +8,7 @@ use super::open;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
+use crate::helper;
 use crate::llm::model::{Model, ThinkingLevel, shown_url};
 use crate::llm::secret::Secret;
 use crate::mode::interactive::question;
@@ -184,7 +185,9 @@ impl Launch {
             Ok(launch.parts(inputs, log, None, None, &token)?)
         };
         let succession = Succession::new(store, make, move |old| self.read_again(old));
-        Ok(Session::new(first, Some(succession), cancel))
+        let session = Session::new(first, Some(succession), cancel);
+        helper::offer(session.control());
+        Ok(session)
     }
 
     /// Makes the session of `log` for an editor. Unsaved files of the editor are read in place of those on
@@ -196,7 +199,9 @@ impl Launch {
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
-        Ok(Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel))
+        let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
+        helper::offer(session.control());
+        Ok(session)
     }
 
     /// Returns an error if there is no model or key for a new session.

@@ -226,6 +226,8 @@ pub struct Question<'a> {
     /// The tool call to approve.
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,
+    /// The helper that makes the call.
+    pub helper: Option<&'a str>,
     pub arguments: Option<&'a Map<String, Value>>,
 }
 
@@ -243,6 +245,7 @@ lines! { OTHER_LINES, other_line, map, |line: &Line<'_>| line,
         prefill? "string" = question.prefill,
         toolCallId? "string" = question.tool_call_id,
         toolName? "string" = question.tool_name,
+        helper? "string" = question.helper,
         arguments? "object" = question.arguments,
     }
     "tool_call_request" Line::ToolCallRequest { id, call, name, arguments } => {

@@ -26,6 +26,7 @@ pub enum Kind {
     Skills,
     Prompts,
     Themes,
+    Agents,
 }
 
 impl Kind {
@@ -35,12 +36,13 @@ impl Kind {
             Self::Skills => "skills",
             Self::Prompts => "prompts",
             Self::Themes => "themes",
+            Self::Agents => "agents",
         }
     }
 
     fn extension(self) -> &'static str {
         match self {
-            Self::Skills | Self::Prompts => ".md",
+            Self::Skills | Self::Prompts | Self::Agents => ".md",
             Self::Themes => ".json",
         }
     }

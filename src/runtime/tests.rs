@@ -39,7 +39,6 @@ fn session(dir: &TempDir) -> Session {
         tools: Vec::new(),
         absent: Vec::new(),
         config: Config {
-            tool_overrides: Default::default(),
             services,
             settings,
             workspace: Arc::new(dir.workspace()),
@@ -52,6 +51,10 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
+            agents: Default::default(),
+            over: Default::default(),
+            started_in: dir.path().to_owned(),
+            is_trusted: false,
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -21,6 +21,7 @@ mod crash_store;
 mod event;
 mod export;
 mod failure;
+mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
 #[cfg(not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")))]

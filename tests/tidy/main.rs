@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("session", &["base", "llm", "agent", "markdown"], WIRE),
     ("resources", &["base", "llm"], WIRE),
     ("runtime", &["base", "llm", "wire", "models", "auth", "agent", "tools", "session", "resources"], WIRE),
+    ("helper", &["base", "llm", "agent", "tools", "session", "resources", "runtime", "client"], WIRE),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),
@@ -40,6 +41,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "session",
             "resources",
             "runtime",
+            "helper",
             "mode",
             "docs",
         ],
@@ -63,6 +65,7 @@ const SPAWNERS: &[&str] = &[
     "src/tools/sandbox",
     "src/cli/sandbox.rs",
     "src/client",
+    "src/helper/command.rs",
     "src/mode/interactive/command/editor.rs",
     "src/mode/interactive/program.rs",
 ];

@@ -151,8 +151,13 @@ fn read(Fields(fields): &Fields) -> Result<(ToolOutput, bool), String> {
         Some(Value::Bool(is_error)) => *is_error,
         Some(_) => return Err("\"isError\" must be true or false".into()),
     };
+    let terminate = match fields.get("terminate") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(terminate)) => *terminate,
+        Some(_) => return Err("\"terminate\" must be true or false".into()),
+    };
     let details = fields.get("details").filter(|details| !details.is_null());
-    let output = ToolOutput { content, details: details.cloned(), ..ToolOutput::default() };
+    let output = ToolOutput { content, details: details.cloned(), terminate, ..ToolOutput::default() };
     Ok((output, is_error))
 }
 
@@ -197,6 +202,7 @@ mod tests {
             (json!({"content": 1}), "\"content\" must be a string or a list of blocks"),
             (json!({"content": [{"type": "song"}]}), "a block of \"content\" is neither text nor an image"),
             (json!({"content": ["a"]}), "a block of \"content\" is neither text nor an image"),
+            (json!({"terminate": 1}), "\"terminate\" must be true or false"),
             (json!({"isError": 1}), "\"isError\" must be true or false"),
         ] {
             check(fields, Err(&format!("{wrong}{fault}")));
