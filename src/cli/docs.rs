@@ -2,7 +2,7 @@
 //!
 //! `pi docs rpc --schema` prints the JSON Schema of RPC mode.
 
-use super::help;
+use super::subcommand;
 use super::table::{Flag, GROUPS};
 use crate::auth::provider;
 use crate::docs;
@@ -40,7 +40,8 @@ pub fn run(words: &[OsString]) -> u8 {
 fn page(topic: &str) -> Option<String> {
     let page = docs::page(topic)?;
     Some(
-        page.replace("{{flags}}", flags().trim_end())
+        page.replace("{{subcommands}}", subcommands().trim_end())
+            .replace("{{flags}}", flags().trim_end())
             .replace("{{providers}}", providers().trim_end())
             .replace("{{protocols}}", &protocols())
             .replace("{{settings}}", settings().trim_end())
@@ -50,12 +51,17 @@ fn page(topic: &str) -> Option<String> {
     )
 }
 
+fn subcommands() -> String {
+    let rows = subcommand::all().map(|row| format!("    pi {:<25}{}\n", row.usage(), row.about));
+    rows.collect()
+}
+
 fn flags() -> String {
     let mut text = String::new();
     for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
         let _ = write!(text, "## {}\n\n| flag | meaning |\n|---|---|\n", group.title);
         for flag in group.flags {
-            let _ = writeln!(text, "| `{}` | {} |", cell(&help::name(flag)), cell(flag.help));
+            let _ = writeln!(text, "| `{}` | {} |", cell(&flag.usage()), cell(flag.help));
         }
         text.push('\n');
     }

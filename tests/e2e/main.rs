@@ -18,6 +18,7 @@ mod compaction;
 mod config;
 mod crash;
 mod crash_store;
+mod doctor;
 mod event;
 mod export;
 mod failure;
@@ -44,6 +45,7 @@ mod session;
 #[cfg(feature = "interactive")]
 mod session_screen;
 mod sessions;
+mod shell;
 mod signal;
 mod tool;
 mod trust;
