@@ -156,6 +156,21 @@ fn keys_are_in_no_output() {
     }
 }
 
+/// The limit holds within a frame, too: what is past it is not kept.
+#[test]
+fn a_frame_with_thousands_of_tool_calls_is_refused() {
+    let call = |index: usize| json!({"index": index, "id": format!("call_{index}"), "function": {"name": "bash", "arguments": "{}"}});
+    let calls: Vec<_> = (0..20_000).map(call).collect();
+    let frame = json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]});
+    let (world, server) = world([Reply::stream().then_bytes(format!("data: {frame}\n\n"))]);
+    let refused = world.pi().args(PRINT).run().fails_with(1);
+    refused.stderr_has("the answer was refused: it has more than 1000 tool calls");
+    assert_eq!(server.requests().len(), 1);
+    let session = world.session();
+    assert!(session.iter().any(|entry| entry["message"]["role"] == "user"), "the prompt is kept");
+    assert!(session.last().unwrap()["message"]["content"].as_array().unwrap().len() <= 1000);
+}
+
 #[test]
 fn an_answer_with_thousands_of_tool_calls_runs_none_of_them() {
     let call = |reply: Reply, index: usize| {
