@@ -10,7 +10,10 @@ use std::ffi::OsString;
 /// The command that the arguments ask for.
 #[derive(Debug, PartialEq)]
 pub enum Command {
-    Version,
+    /// With `json`, as an object for programs.
+    Version {
+        json: bool,
+    },
     Help,
     /// Writes a session file as a page.
     Export {
@@ -53,7 +56,7 @@ impl Command {
         let (run, session, model) = (&args.run, &args.session, &args.over.model);
         let refuse = |text: &str| Err(Refused { text: text.to_owned(), code: FAILED });
         if run.version {
-            return Ok(Self::Version);
+            return Ok(Self::Version { json: run.mode == Some(Mode::Json) });
         }
         if run.help {
             return Ok(Self::Help);
@@ -168,7 +171,8 @@ mod tests {
         let auth = Command::Auth(vec!["login".into(), "x".into()]);
         let export = Command::Export { file: "a".into(), out: Some("b".into()) };
         let rows = [
-            ("-v --export a -", Command::Version),
+            ("-v --export a -", Command::Version { json: false }),
+            ("--version --json", Command::Version { json: true }),
             ("--export a b", export),
             ("--list-models --api-key k", Command::ListModels(String::new())),
             ("--mode acp auth login x", auth),

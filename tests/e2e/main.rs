@@ -18,6 +18,7 @@ mod compaction;
 mod config;
 mod crash;
 mod crash_store;
+mod doctor;
 mod event;
 mod export;
 #[cfg(feature = "extensions")]
@@ -55,6 +56,7 @@ mod session;
 #[cfg(feature = "interactive")]
 mod session_screen;
 mod sessions;
+mod shell;
 mod signal;
 #[cfg(feature = "interactive")]
 mod still;

@@ -44,6 +44,7 @@ mod screen;
 mod scroll;
 mod search;
 mod status;
+mod survey;
 mod terminal;
 #[cfg(test)]
 pub mod testing;
@@ -75,6 +76,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+pub use survey::survey;
 
 /// Maximum of jobs queued for the session's thread.
 const JOBS_MAX: usize = 64;

@@ -10,7 +10,7 @@ use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::config;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::program::{self, Job};
-use crate::runtime::{CancelToken, ImageKind, unique_id, without_controls};
+use crate::runtime::{CancelToken, ImageKind, executable, unique_id, without_controls};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::io::Write;
@@ -121,6 +121,20 @@ fn first_of(tools: &[Tool], input: &[u8], is_read: bool, cancel: &CancelToken) -
 fn sequence(text: &str) -> Option<String> {
     let encoded_len = text.len().div_ceil(3).checked_mul(4)?;
     (encoded_len <= SEQUENCE_MAX).then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
+}
+
+/// Describes how text is copied; the error says what to do.
+pub fn way() -> Result<String, &'static str> {
+    let desktop = Desktop::of_process();
+    let found = desktop.writers().iter().find_map(|(name, _)| executable::find(name));
+    match found {
+        Some(_) if desktop.is_remote => {
+            Ok("the terminal's (OSC 52), since this is a remote shell".to_owned())
+        }
+        Some(path) => Ok(path.display().to_string()),
+        None if desktop.is_remote || !desktop.exists() => Ok("the terminal's (OSC 52)".to_owned()),
+        None => Err(desktop.advice()),
+    }
 }
 
 /// Copies a text to the clipboard, then shows the notice `done`.
