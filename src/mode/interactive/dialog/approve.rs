@@ -217,7 +217,7 @@ mod tests {
             shown.press(keys);
             shown.type_text(typed);
             if decided.is_empty() {
-                assert!(matches!(shown.press(last)[..], [Effect::Close]));
+                assert!(matches!(shown.press(last)[..], [Effect::Approved(_), Effect::Close]));
             }
             assert_eq!(format!("{:?}", decided.recv().unwrap()), expected);
         }
