@@ -339,6 +339,8 @@ fn without_a_model_one_can_look_around_and_is_told_what_to_do() {
     screen.send("hello?");
     let text = screen.wait_for("No model selected");
     assert!(text.contains("/login"), "{text}");
+    screen.wait_for("Select authentication method");
+    screen.type_keys(ESCAPE);
     // What was typed is not lost.
     screen.wait_until("the prompt is there", |text| text.contains("hello?"));
     screen.type_keys(CTRL_C);
@@ -539,7 +541,7 @@ fn the_wait_before_another_try_says_how_to_end_it() {
     world.write_config("settings.json", r#"{"retry": {"enabled": true, "baseDelayMs": 60000}}"#);
     let screen = started(&world, "");
     screen.send("hello");
-    let text = screen.wait_for("(escape to cancel)");
+    let text = screen.wait_for("escape stops");
     assert!(text.contains("Retrying (1/"), "{text}");
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("Retrying");

@@ -55,8 +55,10 @@ impl Frame for App {
         let config = self.control.config();
         let state = State {
             cwd: &self.config.places.cwd,
+            given: self.added.title.as_deref(),
             name: self.status.footer.name.as_deref(),
             is_busy: self.status.activity.is_busy(),
+            is_asking: self.dialogs.asks(),
             is_focused: self.status.is_focused,
             settings: &config.settings,
         };

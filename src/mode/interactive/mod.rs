@@ -12,6 +12,7 @@
 //! Only the unfinished part is redrawn, below them (`tui::screen`).
 
 mod activity;
+mod added;
 mod app;
 mod approver;
 mod card;
@@ -60,6 +61,7 @@ use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
 use crate::tui::terminal::{Modes, Terminal};
+use added::OnFeed;
 use app::{App, Threads};
 use approver::ByScreen;
 use card::Weight;
@@ -152,6 +154,11 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         report::divert(move |text| feed.say(Weight::Warning, text))
     };
     control.set_approver(Arc::new(ByScreen(feed.clone())));
+    control.set_ui(Arc::new(OnFeed::new(feed.clone())));
+    if options.first.is_some() {
+        // It may call what extensions register.
+        control.settle_hooks();
+    }
     let worker = {
         let feed = feed.clone();
         thread::Builder::new()

@@ -44,7 +44,7 @@ impl Approve {
     fn decide(&self, decision: Decision) -> Vec<Effect> {
         // There is room for the one answer; an asker that has gone needs none.
         let _ = self.reply.try_send(decision);
-        vec![Effect::Close]
+        vec![Effect::Approved(self.call.id.clone()), Effect::Close]
     }
 
     fn choose(&mut self, value: &str) -> Vec<Effect> {

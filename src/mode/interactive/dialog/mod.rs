@@ -83,6 +83,11 @@ impl Dialogs {
         self.open.is_empty()
     }
 
+    /// True if work waits for the answer of an open dialog.
+    pub fn asks(&self) -> bool {
+        self.open.iter().any(|dialog| dialog.blocked().is_some())
+    }
+
     /// Passes a key to the top dialog, and removes the dialog if it closes.
     pub fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
         let Some(dialog) = self.open.last_mut() else {
