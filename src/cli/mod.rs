@@ -58,6 +58,7 @@ use std::process::ExitCode;
 
 /// Subcommands, each with the word that calls it.
 const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+    ("agents", resource::agents),
     ("auth", auth::run),
     ("config", config::run),
     ("docs", docs::run),

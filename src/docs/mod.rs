@@ -10,6 +10,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("auth", "Signing in with a subscription, and pi auth", include_str!("auth.md")),
     ("local", "Servers on this machine", include_str!("local.md")),
     ("tools", "What the agent can do, and the limits", include_str!("tools.md")),
+    ("helpers", "Tasks for agents beside each other; agents of your own", include_str!("helpers.md")),
     ("sandbox", "Limits on what tools write and reach", include_str!("sandbox.md")),
     ("sessions", "Where conversations are stored, and how", include_str!("sessions.md")),
     ("export", "Sessions as a page, Markdown or JSON lines", include_str!("export.md")),

@@ -28,6 +28,7 @@ pub enum Kind {
     Themes,
     /// Programs, and manifests of programs.
     Extensions,
+    Agents,
 }
 
 /// The file that says how an extension is started.
@@ -41,12 +42,13 @@ impl Kind {
             Self::Prompts => "prompts",
             Self::Themes => "themes",
             Self::Extensions => "extensions",
+            Self::Agents => "agents",
         }
     }
 
     fn extension(self) -> &'static str {
         match self {
-            Self::Skills | Self::Prompts => ".md",
+            Self::Skills | Self::Prompts | Self::Agents => ".md",
             Self::Themes => ".json",
             Self::Extensions => MANIFEST,
         }

@@ -182,7 +182,7 @@ impl ToolOverrides {
 impl Config {
     pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
-        self.tool_overrides.admit(tool, settings.as_deref())
+        self.over.tools.admit(tool, settings.as_deref())
     }
 }
 

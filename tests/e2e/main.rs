@@ -23,6 +23,7 @@ mod export;
 #[cfg(feature = "extensions")]
 mod extension;
 mod failure;
+mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
 #[cfg(not(all(
