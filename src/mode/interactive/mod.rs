@@ -109,7 +109,7 @@ pub fn keybindings_schema() -> Option<Value> {
 
 /// The JSON Schema of a theme; `None` in a build without the terminal.
 pub fn theme_schema() -> Option<Value> {
-    Some(crate::tui::theme::schema())
+    Some(crate::tui::theme::schema::schema())
 }
 
 /// Start options of the interactive mode.
