@@ -37,6 +37,7 @@ fn session(dir: &TempDir) -> Session {
         model,
         thinking: ThinkingLevel::Off,
         tools: Vec::new(),
+        absent: Vec::new(),
         config: Config {
             tool_overrides: Default::default(),
             services,
@@ -51,6 +52,7 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
+            trusts_project: true,
         },
     };
     Session::new(parts, None, &CancelToken::new())

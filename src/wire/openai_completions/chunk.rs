@@ -1,29 +1,32 @@
-//! What a server sends: one object for a piece of an answer, or for a whole one.
+//! The chunks of a streamed answer, and a complete answer.
 
 use super::reasoning;
 use crate::llm::message::Usage;
 use crate::wire::billed::Bill;
 use crate::wire::parse;
-use crate::wire::parse::{Count, Lenient, List, Object, Text};
+use crate::wire::parse::{Count, First, Lenient, List, Object, Text};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess};
 use serde_json::Value;
 use std::borrow::Cow;
 
+/// One event of an answer. Fields that most events lack are boxed: the struct is moved once a token.
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
 pub struct Chunk<'a> {
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub id: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub model: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub object: Text<'a>,
-    #[serde(borrow)]
-    pub choices: List<Object<Choice<'a>>>,
-    pub usage: Object<RawUsage>,
-    /// How much of the prompt llama.cpp has read.
-    pub prompt_progress: Object<PromptProgress>,
-    pub error: Option<Value>,
+    #[serde(default, borrow)]
+    pub choices: First<Object<Choice<'a>>>,
+    #[serde(default)]
+    pub usage: Object<Box<RawUsage>>,
+    /// How much of the prompt llama.cpp has processed.
+    #[serde(default)]
+    pub prompt_progress: Object<Box<PromptProgress>>,
+    #[serde(default)]
+    pub error: Option<Box<Value>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -34,33 +37,32 @@ pub struct PromptProgress {
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
 pub struct Choice<'a> {
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub delta: Object<Delta<'a>>,
-    /// The whole answer, from a server that does not stream.
-    #[serde(borrow)]
-    pub message: Object<Delta<'a>>,
-    #[serde(borrow)]
+    /// The complete answer of a server that does not stream.
+    #[serde(default, borrow)]
+    pub message: Object<Box<Delta<'a>>>,
+    #[serde(default, borrow)]
     pub finish_reason: Text<'a>,
-    /// Where some put it.
-    pub usage: Object<RawUsage>,
+    /// Some servers report usage here.
+    #[serde(default)]
+    pub usage: Object<Box<RawUsage>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
 pub struct Delta<'a> {
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub content: Content<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning_content: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning_text: Text<'a>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub tool_calls: List<Object<CallDelta<'a>>>,
-    #[serde(borrow)]
+    #[serde(default, borrow)]
     pub reasoning_details: List<reasoning::Piece<'a>>,
 }
 
@@ -94,7 +96,7 @@ pub struct CustomDelta<'a> {
     pub input: Text<'a>,
 }
 
-/// Text, or parts of text and thinking.
+/// Text, or a list of text and thinking parts.
 #[derive(Debug, Default)]
 pub enum Content<'a> {
     #[default]
@@ -108,7 +110,7 @@ pub enum Content<'a> {
 pub struct ContentPart<'a> {
     #[serde(borrow)]
     pub text: Text<'a>,
-    /// Parts again, or text.
+    /// A list of parts, or text.
     pub thinking: Option<Value>,
 }
 
@@ -130,7 +132,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// A part, or the text of one.
+/// A content part, or its text.
 #[derive(Debug, Default)]
 struct ListedPart<'a>(Option<ContentPart<'a>>);
 
@@ -151,7 +153,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ListedPart<'a> {
 }
 
 impl ContentPart<'_> {
-    /// The thinking of the part, whatever form it has.
+    /// The part's thinking as text.
     pub fn thinking_text(&self) -> String {
         match &self.thinking {
             Some(Value::String(text)) => text.clone(),
@@ -164,7 +166,7 @@ impl ContentPart<'_> {
     }
 }
 
-/// JSON as text, as it should be; or the JSON itself, which becomes text here.
+/// Arguments as JSON text. Some servers send a JSON object instead, which is converted to text.
 #[derive(Debug, Default)]
 pub struct Arguments<'a>(pub Option<Cow<'a, str>>);
 
@@ -216,7 +218,7 @@ struct CompletionDetails {
 }
 
 impl RawUsage {
-    /// What the answer has cost, by a server that says so.
+    /// The cost of the answer as reported by the server.
     pub fn bill(&self) -> Bill<'_> {
         Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
     }

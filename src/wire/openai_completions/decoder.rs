@@ -1,9 +1,8 @@
-//! An answer of chat completions.
+//! Decodes an answer of chat completions.
 //!
-//! By default all text of an answer is one block and all thinking another, however they alternate; each call
-//! of a tool is a block of its own. The protocol does not say where a block ends: all end with the answer,
-//! in the order in which they began. Where a profile keeps the order ([`Reading::in_order`]), each run of
-//! text or thinking is a block.
+//! By default all text of an answer is one block and all thinking another, even if they alternate; each tool
+//! call is a block. The protocol does not mark ends of blocks: all blocks end with the answer, in the order
+//! in which they began. With [`Reading::in_order`] each run of text or thinking is a block.
 
 use super::calls::Calls;
 use super::chunk::{Chunk, Content, Delta};
@@ -20,17 +19,17 @@ use crate::wire::{grammar, parse};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a profile's answers are read.
+/// How a profile's answers are decoded.
 pub struct Reading {
-    /// What each `finish_reason` means.
+    /// Converts a `finish_reason`.
     pub stop_reason: fn(&str) -> Result<StopReason, StreamError>,
-    /// AssistantBlock of an answer that ends without a reason; `None` where servers give none.
+    /// Error text for an answer that ends without a reason; `None` if the server sends no reasons.
     pub no_reason: Option<&'static str>,
-    /// Turns an id made up for a call into one that the server takes back.
+    /// Converts a generated call id to a form that the server accepts.
     pub id_form: fn(&str) -> String,
-    /// A run of text or of thinking is a block.
+    /// True if each run of text or thinking is a block.
     pub in_order: bool,
-    /// What is no chunk is an error, instead of ignored.
+    /// True if an invalid chunk is an error; otherwise it is ignored.
     pub is_strict: bool,
     /// True if usage reports the number of thinking tokens, even as zero.
     pub counts_thinking: bool,
@@ -44,21 +43,20 @@ pub struct ChunkReader {
     provider: String,
     reading: Reading,
     blocks: Blocks,
-    /// Looks into plain text, where that is wanted.
+    /// Finds thinking and tool calls in plain text, if enabled.
     inline: Option<Inline>,
 }
 
-/// The blocks of the answer.
 struct Blocks {
     in_order: bool,
-    /// Indexes of the block of text and the block of thinking that pieces go to.
+    /// Index of the current text block, and of the current thinking block.
     text: Option<usize>,
     thinking: Option<usize>,
-    /// The field that thinking came in.
+    /// The field in which thinking arrived.
     reasoning_field: Option<&'static str>,
     details: reasoning::Details,
     calls: Calls,
-    /// All text so far, while it may yet turn out to be thinking.
+    /// All text so far, while it may turn out to be thinking.
     unsure: Option<String>,
 }
 
@@ -95,8 +93,7 @@ impl ChunkReader {
             return Err(fault::provider_error(&error));
         }
         answer.identify(&chunk.id, &chunk.model);
-        let choice = chunk.choices.0.into_iter().next();
-        let choice = choice.and_then(|choice| choice.0).unwrap_or_default();
+        let choice = chunk.choices.0.and_then(|choice| choice.0).unwrap_or_default();
         if let Some(usage) = chunk.usage.0.as_ref().or(choice.usage.0.as_ref()) {
             let bill = usage.bill();
             let mut usage = usage.to_usage();
@@ -114,7 +111,7 @@ impl ChunkReader {
         }
         let whole = whole || chunk.object.as_str() == Some("chat.completion");
         let delta = match choice.delta.0 {
-            None if whole => choice.message.0,
+            None if whole => choice.message.0.map(|message| *message),
             delta => delta,
         };
         if let Some(delta) = delta {
@@ -127,8 +124,8 @@ impl ChunkReader {
     }
 
     fn delta(&mut self, delta: Delta<'_>, answer: &mut Answer) {
-        // Thinking first: proxies put the whole answer into one piece.
-        // The first that says something: some servers send the same text in two of them.
+        // Thinking comes first, since proxies send the whole answer in one piece. Only the first field with
+        // text is used: some servers send one text in two fields.
         let fields = [
             ("reasoning_content", &delta.reasoning_content),
             ("reasoning", &delta.reasoning),
@@ -184,7 +181,7 @@ impl Reader for ChunkReader {
         }
         let not_understood = || fault::not_understood("stream", data);
         if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data)
-            && !(self.reading.is_strict && chunk.choices.0.is_empty())
+            && !(self.reading.is_strict && chunk.choices.0.is_none())
         {
             return self.chunk(chunk, false, answer);
         }
@@ -193,7 +190,7 @@ impl Reader for ChunkReader {
             return if self.reading.is_strict { Err(not_understood()) } else { Ok(()) };
         }
         let chunk = Chunk::deserialize(&value).map_err(|_| not_understood())?;
-        let says_nothing = chunk.choices.0.is_empty() && chunk.usage.0.is_none();
+        let says_nothing = chunk.choices.0.is_none() && chunk.usage.0.is_none();
         if self.reading.is_strict && says_nothing && is_error(&value) {
             return Err(error_of(data, "stream"));
         }
@@ -204,11 +201,11 @@ impl Reader for ChunkReader {
         let not_understood = |_| fault::not_understood("answer", body);
         let value = parse::value(body).map_err(not_understood)?;
         let chunk = Chunk::deserialize(&value).map_err(not_understood)?;
-        if chunk.error.is_none() && chunk.choices.0.is_empty() {
+        if chunk.error.is_none() && chunk.choices.0.is_none() {
             return Err(error_of(body, "answer"));
         }
         self.chunk(chunk, true, answer)?;
-        // All of it is here, whatever it does not say.
+        // The answer is complete, even without a stop reason.
         if !answer.is_finished() {
             answer.finish(Ok(StopReason::Stop));
         }
@@ -248,12 +245,12 @@ impl Blocks {
         answer.tell(index, text);
     }
 
-    /// The block of thinking, which begins if there is none.
+    /// The index of the thinking block, which is begun if there is none.
     fn thinking(&mut self, answer: &mut Answer) -> usize {
         *self.thinking.get_or_insert_with(|| answer.begin(Kind::Thinking, None))
     }
 
-    /// Ends the runs but `keep`, where the blocks are in order.
+    /// Ends the current runs except `keep`, if blocks are in order.
     fn end_runs(&mut self, keep: Option<usize>, answer: &mut Answer) {
         if !self.in_order {
             return;
@@ -265,7 +262,7 @@ impl Blocks {
         }
     }
 
-    /// Takes what was found in plain text.
+    /// Adds content found in plain text.
     fn piece(&mut self, piece: Piece<'_>, answer: &mut Answer) {
         match piece {
             Piece::Text(text) => {
@@ -287,7 +284,7 @@ impl Blocks {
         }
     }
 
-    /// The text so far was thinking: its block ends, and begins again as what it was.
+    /// Turns all text so far into thinking: ends the text block and begins a thinking block at its index.
     fn rethink(&mut self, answer: &mut Answer) {
         let Some(said) = self.unsure.take() else {
             return;
@@ -318,7 +315,7 @@ impl Blocks {
     }
 }
 
-/// True for JSON that is an error, or holds one.
+/// True if JSON is or contains an error.
 fn is_error(value: &Value) -> bool {
     value.get("error").is_some_and(|error| !fault::is_nothing(error)) || value.get("message").is_some()
 }

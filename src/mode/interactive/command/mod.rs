@@ -156,8 +156,8 @@ fn name(app: &mut App, arguments: &str) {
     if arguments.is_empty() {
         let now = app.control.snapshot();
         return match now.session_name {
-            Some(name) => app.info(&format!("Session name: {name}")),
-            None => app.info("This session has no name. Usage: /name <name>"),
+            Some(name) => app.note(&format!("Session name: {name}")),
+            None => app.note("This session has no name. Usage: /name <name>"),
         };
     }
     let feed = app.threads.feed.clone();
@@ -168,7 +168,7 @@ fn name(app: &mut App, arguments: &str) {
                 let text = format!("Session name was normalized from {arguments:?} to {name:?}");
                 app.warn(&text);
             }
-            app.info(&format!("Session name set: {name}"));
+            app.note(&format!("Session name set: {name}"));
         }
         Err(Fatal(reason)) => app.error(&reason),
     }
@@ -201,7 +201,7 @@ fn reload(app: &mut App, _: &str) {
 /// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
     app.read_settings();
-    app.info("Reloaded settings, keys, themes, skills, prompts and context files");
+    app.note("Reloaded settings, keys, themes, skills, prompts and context files");
     if was_trusted && !app.control.config().settings.has_project() {
         trust::run(app, "");
     }
