@@ -124,6 +124,6 @@ fn what_is_missing_is_named() {
     install(&world, "tool.ts", "export default () => {};");
     let folder = world.home().join("bin");
     fs::create_dir_all(&folder).unwrap();
-    let ran = world.pi().words("extensions").env("PATH", &folder).run().success();
+    let ran = world.pi().words("extensions").env("PATH", &folder).run().fails_with(1);
     ran.stderr_has("tool.ts needs Node 22.18 or newer, and there is no node in PATH");
 }
