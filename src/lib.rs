@@ -16,6 +16,7 @@
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
 //! | [`extension`] | programs that take part in a session, and what they register | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
+//! | [`mcp`] | servers of the Model Context Protocol and what they offer | terminal |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
@@ -30,6 +31,7 @@
         feature = "clouds",
         feature = "extensions",
         feature = "interactive",
+        feature = "mcp",
         feature = "sandbox"
     )),
     allow(dead_code, unused_imports)
@@ -46,6 +48,8 @@ mod extension;
 mod jsonrpc;
 mod llm;
 mod markdown;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mode;
 mod models;
 mod resources;

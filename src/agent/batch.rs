@@ -1,8 +1,8 @@
-//! The tool calls of one answer.
+//! Runs the tool calls of one answer.
 //!
-//! Calls are prepared one after another, in source order, and each starts as soon as it is prepared, on
-//! a small pool of threads that ends with the batch. Ends are told as they come; the result messages
-//! follow in source order. One sequential tool, or the agent, makes the batch run call by call.
+//! Calls are prepared one after another, in source order. Each starts as soon as it is prepared, on a small
+//! pool of threads that ends with the batch. End events are emitted as calls end; result messages follow in
+//! source order. If one tool of the batch or the agent is sequential, the calls run one at a time.
 
 use super::event::AgentEvent;
 use super::message::AgentMessage;
@@ -19,18 +19,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More calls than this wait for a free thread.
+/// Maximum number of calls that run at once. Further calls wait for a free thread.
 const THREADS_MAX: usize = 16;
 
 const SKIPPED: &str = "Skipped: the user sent a new message before this call began";
 
 pub(super) struct Batch {
     pub results: Vec<AgentMessage>,
-    /// The model has results to look at.
+    /// True if the model must be sent the results.
     pub wants_answer: bool,
 }
 
-/// A call that may run.
+/// A call that passed its checks.
 struct Prepared {
     index: usize,
     tool: Arc<dyn Tool>,
@@ -40,13 +40,13 @@ struct Prepared {
 struct Finished {
     output: ToolOutput,
     is_error: bool,
-    /// Milliseconds; none for a call that did not run.
+    /// Duration in milliseconds; `None` for a call that did not run.
     duration_ms: Option<u64>,
 }
 
 enum Note {
     Update(usize, ToolOutput),
-    /// A call that has run, and for how long.
+    /// The result of a call, and its duration; `None` if the call did not run.
     End(usize, Result<ToolOutput, ToolError>, Option<Duration>),
 }
 
@@ -98,14 +98,14 @@ pub(super) fn run(
     Ok(batch)
 }
 
-/// Runs `calls` beside each other; one result for each, in their order.
+/// Runs `calls` in parallel. Returns one result for each, in the order of `calls`.
 fn run_calls(
     agent: &Agent,
     calls: &[&ToolCall],
     host: &mut dyn Host,
     cancel: &CancelToken,
 ) -> Result<Vec<Finished>, Fatal> {
-    // When the host fails, or panics, this ends the calls that are under way.
+    // Cancels running calls if the host fails or panics.
     let ends_with_us = Ends(cancel.child());
     let cancel = &ends_with_us.0;
     let (jobs, waiting) = bounded::<Prepared>(calls.len().max(1));
@@ -125,7 +125,7 @@ fn run_calls(
                             let worker = move || work(&waiting, &notes, calls, model, cancel);
                             match thread::Builder::new().name("tool".into()).spawn_scoped(scope, worker) {
                                 Ok(_) => threads += 1,
-                                // A thread that runs already takes the call.
+                                // A running thread takes the call.
                                 Err(_) if threads > 0 => {}
                                 Err(error) => {
                                     let text = format!("Cannot start a thread for the tool: {error}");
@@ -177,7 +177,7 @@ fn run_calls(
     })
 }
 
-/// Cancels when it is dropped by a panic.
+/// Cancels a token if dropped by a panic.
 struct Ends(CancelToken);
 
 impl Drop for Ends {
@@ -188,7 +188,7 @@ impl Drop for Ends {
     }
 }
 
-/// Takes calls until there are no more.
+/// Runs calls until the channel is closed.
 fn work(
     waiting: &Receiver<Prepared>,
     notes: &Sender<Note>,
@@ -197,7 +197,7 @@ fn work(
     cancel: &CancelToken,
 ) {
     for Prepared { index, tool, arguments } in waiting {
-        // An update is a snapshot: one that finds the reader busy is followed by a later one.
+        // An update that is dropped because the reader is busy is replaced by a later one, which is complete.
         let update = |output| drop(notes.try_send(Note::Update(index, output)));
         let invocation =
             Invocation { id: &calls[index].id, arguments: &arguments, cancel, model, update: &update };
@@ -222,7 +222,7 @@ fn find<'a>(agent: &'a Agent, name: &str) -> Option<&'a Arc<dyn Tool>> {
     agent.tools.iter().find(|tool| tool.info().spec.name == name)
 }
 
-/// Looks the tool up and checks the arguments. `Err` is the result of a call that does not run.
+/// Finds the tool and checks the arguments. `Err` is the result of a call that must not run.
 fn prepare(
     agent: &Agent,
     index: usize,
@@ -256,7 +256,7 @@ fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
     match result {
         Ok(output) => Finished { output, is_error: false, duration_ms: None },
         Err(ToolError { message, details, structured }) => {
-            // Facts of its own stand for the details of a failure.
+            // A failure with structured data needs no empty details.
             let details = match structured {
                 None => Some(details.unwrap_or_else(|| Value::Object(Map::new()))),
                 Some(_) => details,
@@ -276,7 +276,7 @@ fn failed(message: String) -> Finished {
     conclude(Err(ToolError::new(message)))
 }
 
-/// The result of a call that does not run.
+/// Makes the result of a call that must not run.
 fn refused(message: String) -> Box<Finished> {
     Box::new(failed(message))
 }

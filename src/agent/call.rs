@@ -1,34 +1,34 @@
-//! What a tool says of one of its calls, for those who show calls or sum them up.
+//! Descriptions of tool calls, for display, export and summaries.
 
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 pub type Arguments = Map<String, Value>;
 
-/// Describes a call of the tool with a name.
+/// Describes a call from the tool's name and the arguments.
 pub type Describe<'d> = &'d dyn for<'a> Fn(&str, &'a Arguments) -> CallInfo<'a>;
 
-/// What a call is about and what it does. Arguments may be incomplete, or not valid by the tool's schema.
+/// A description of a tool call. The arguments may be incomplete, or invalid under the tool's schema.
 #[derive(Debug, Default)]
 pub struct CallInfo<'a> {
     pub kind: Kind,
-    /// A sentence for people; none if an argument is missing for it.
+    /// A sentence for people; `None` if a required argument is missing.
     pub title: Option<Cow<'a, str>>,
-    /// What is looked for.
+    /// The pattern or query of a search.
     pub subject: Option<Subject<'a>>,
     /// The file or folder that the call is about.
     pub path: Option<Place<'a>>,
-    /// The part of the file.
+    /// The range of lines in the file.
     pub lines: Lines,
-    /// Further words about how the call works, each with its own space before it.
+    /// Further words about how the call works, each with a space before it.
     pub notes: Vec<String>,
     pub body: Body<'a>,
-    /// Rows of the result that are shown while it is folded.
+    /// Lines of the result that a folded card shows.
     pub rows: usize,
 }
 
 impl<'a> CallInfo<'a> {
-    /// The description of a call whose tool says nothing of it: a path and lines are known by the usual names.
+    /// Describes a call of any tool by arguments with common names: path, offset and limit.
     pub fn of(arguments: &'a Arguments) -> Self {
         let path = Some(Place { given: path(arguments), default: None });
         Self {
@@ -39,14 +39,15 @@ impl<'a> CallInfo<'a> {
         }
     }
 
-    /// A call that is about one file. The title is `verb` and the path.
+    /// Describes a call about one file. The title is `verb` and the path.
     pub fn of_file(kind: Kind, verb: &str, arguments: &'a Arguments, body: Body<'a>) -> Self {
         let path = Place { given: path(arguments), default: None };
         let title = path.given.text().map(|path| format!("{verb} {path}").into());
         Self { kind, title, path: Some(path), body, ..Self::of(arguments) }
     }
 
-    /// A call that lists what is in a folder, by default the working folder. `title` makes the title of its path.
+    /// Describes a call that searches or lists a folder, by default the working folder. `title` makes the
+    /// title from the path.
     pub fn of_search(arguments: &'a Arguments, title: impl Fn(&str) -> String) -> Self {
         let path = Place { given: path(arguments), default: Some(".") };
         Self {
@@ -60,7 +61,7 @@ impl<'a> CallInfo<'a> {
     }
 }
 
-/// The category of a call.
+/// The category of a tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     Read,
@@ -71,7 +72,7 @@ pub enum Kind {
     Other,
 }
 
-/// An argument that should be text.
+/// An argument that should be a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Argument<'a> {
     Text(&'a str),
@@ -97,7 +98,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// The path of a call. Models use either name.
+/// Returns the argument `path`, or `file_path`, which some models send instead.
 fn path(arguments: &Arguments) -> Argument<'_> {
     match Argument::of(arguments, "path") {
         Argument::Missing => Argument::of(arguments, "file_path"),
@@ -105,30 +106,30 @@ fn path(arguments: &Arguments) -> Argument<'_> {
     }
 }
 
-/// A pattern or query.
+/// A pattern or query, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject<'a> {
     pub text: Argument<'a>,
-    /// Stands around the text.
+    /// The quotation mark before and after the text.
     pub quote: &'static str,
 }
 
-/// A file or folder.
+/// The file or folder of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     pub given: Argument<'a>,
-    /// Taken if none is given.
+    /// The path to use if none is given.
     pub default: Option<&'static str>,
 }
 
 impl<'a> Place<'a> {
-    /// The path as it was given, else the default, else nothing.
+    /// Returns the given path, or the default, or an empty string.
     pub fn text(&self) -> &'a str {
         self.given.text().or(self.default).unwrap_or_default()
     }
 }
 
-/// Lines of a file, counted from 1.
+/// A range of lines. `offset` is the first line, from 1; `limit` is the number of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     pub offset: Option<u64>,
@@ -141,33 +142,33 @@ impl Lines {
         Self { offset: number("offset"), limit: number("limit") }
     }
 
-    /// The first line and, if there is a limit, the last; none for the whole file.
+    /// Returns the first line and, if there is a limit, the last; `None` for the whole file.
     pub fn range(self) -> Option<(u64, Option<u64>)> {
         let first = self.offset.or(self.limit.map(|_| 1))?;
         Some((first, self.limit.map(|limit| first.saturating_add(limit).saturating_sub(1))))
     }
 }
 
-/// What a call does, beyond what a line can say.
+/// The details of a call that a card shows below its first line.
 #[derive(Debug, Default)]
 pub enum Body<'a> {
-    /// The tool does not describe its calls: they are shown by name and arguments.
+    /// The tool does not describe its calls: name and arguments are shown.
     #[default]
     Unknown,
-    /// A line says it all.
+    /// The first line shows everything.
     Nothing,
-    /// A line says the most; the rest is in the arguments.
+    /// The first line shows the most important arguments; the others can be unfolded.
     Arguments,
     Command {
         command: Argument<'a>,
         timeout: Option<&'a Value>,
     },
-    /// The whole new text of the file.
+    /// The full new content of a file.
     Content(Argument<'a>),
     Edits(Vec<Edit<'a>>),
 }
 
-/// One text of a file and what takes its place.
+/// A replacement of `old` by `new` in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edit<'a> {
     pub old: Option<&'a str>,

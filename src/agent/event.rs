@@ -1,4 +1,4 @@
-//! What happens in a run, as it is told to whoever runs the agent.
+//! Events of an agent's run.
 
 use super::message::AgentMessage;
 use super::tool::ToolOutput;
@@ -7,15 +7,15 @@ use crate::llm::message::AssistantMessage;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// One step of a run, borrowed from the loop for the time of the call.
+/// An event of a run, borrowed from the loop for the duration of a call.
 ///
-/// The order of a plain run: `AgentStart`, `TurnStart`, start and end of each message that goes in,
-/// start, updates and end of the answer, the tools' events, start and end of each result, `TurnEnd`,
-/// further turns, `AgentEnd`.
+/// Order in a run without errors: `AgentStart`, `TurnStart`, start and end of each input message, start,
+/// updates and end of the answer, events of the tool calls, start and end of each result, `TurnEnd`, further
+/// turns, `AgentEnd`.
 #[derive(Clone, Copy, Debug)]
 pub enum AgentEvent<'a> {
     AgentStart,
-    /// `messages` are those the run added. `will_retry`: another run follows by itself.
+    /// `messages` are those that the run added. `will_retry` is true if another run follows without a prompt.
     AgentEnd {
         messages: &'a [AgentMessage],
         will_retry: bool,
@@ -28,12 +28,12 @@ pub enum AgentEvent<'a> {
     MessageStart {
         message: &'a AgentMessage,
     },
-    /// The model reads the prompt; of a server that says how far it is. Tokens.
+    /// Tokens of the prompt that the server has processed. Only some servers report them.
     PromptProgress {
         processed: u64,
         total: u64,
     },
-    /// `fold` holds the answer with this event already in it.
+    /// An event of the answer's stream. `fold` contains the answer up to and including `event`.
     MessageUpdate {
         event: &'a AssistantEvent,
         fold: &'a Fold,
@@ -57,7 +57,7 @@ pub enum AgentEvent<'a> {
         name: &'a str,
         output: &'a ToolOutput,
         is_error: bool,
-        /// Milliseconds; none for a call that did not run.
+        /// Duration in milliseconds; `None` for a call that did not run.
         duration_ms: Option<u64>,
     },
 }

@@ -1,8 +1,8 @@
-//! Everything that can stand in a conversation, and how it reaches a provider.
+//! The messages of a conversation, and their conversion for a provider.
 //!
-//! A provider knows four roles ([`Message`]). An agent's conversation also holds commands the user ran
-//! by hand, messages of extensions, and the summaries that stand for what was cut or left. They keep
-//! their own shape in events and files; [`to_llm`] alone turns them into user text, at the call.
+//! A provider knows four roles ([`Message`]). A conversation also contains commands that the user ran,
+//! messages of extensions, and summaries of compacted messages or abandoned branches. Events and session
+//! files keep them as they are; only [`to_llm`] converts them into user messages, for a request.
 
 use crate::llm::message::{
     AssistantMessage, Block, Content, Extra, Message, SystemMessage, ToolResultMessage, UserMessage, number,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A message of any kind. Cheap to clone.
+/// A message of any role. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum AgentMessage {
@@ -24,12 +24,12 @@ pub enum AgentMessage {
     Custom(Arc<CustomMessage>),
     BranchSummary(Arc<BranchSummary>),
     CompactionSummary(Arc<CompactionSummary>),
-    /// A role that is not known here, or a known one in a shape that is not: kept, never sent.
+    /// An unknown role, or an unknown form of a known role: kept in files, never sent.
     #[serde(untagged)]
     Unknown(Arc<Value>),
 }
 
-/// A shell command that the user ran, not the model.
+/// A shell command of the user, with its output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BashExecution {
@@ -46,24 +46,24 @@ pub struct BashExecution {
     pub full_output_path: Option<String>,
     #[serde(default)]
     pub timestamp: u64,
-    /// True if the model is not told of the command.
+    /// True if the message is not sent to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// A message that an extension put into the conversation.
+/// A message of an extension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
     pub custom_type: String,
     #[serde(default)]
     pub content: Content,
-    /// Shown on the screen.
+    /// True if the message is shown on the screen.
     #[serde(default)]
     pub display: bool,
-    /// Data of the extension, never sent to the model.
+    /// Data for the extension, never sent to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     #[serde(default)]
@@ -72,12 +72,12 @@ pub struct CustomMessage {
     pub extra: Extra,
 }
 
-/// What happened on a branch that was left.
+/// A summary of an abandoned branch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BranchSummary {
     pub summary: String,
-    /// The entry at which the branch was left.
+    /// The id of the abandoned branch's last entry.
     #[serde(default)]
     pub from_id: Option<String>,
     #[serde(default)]
@@ -86,7 +86,7 @@ pub struct BranchSummary {
     pub extra: Extra,
 }
 
-/// What stands for the messages that a compaction cut off.
+/// A summary that replaces messages in the model's context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionSummary {
@@ -114,7 +114,7 @@ impl AgentMessage {
         }
     }
 
-    /// Unix milliseconds; 0 when the message does not say.
+    /// Returns the time in Unix milliseconds; 0 if the message has none.
     pub fn timestamp(&self) -> u64 {
         match self {
             Self::System(message) => message.timestamp,
@@ -129,7 +129,7 @@ impl AgentMessage {
         }
     }
 
-    /// The words of the message, for lists and searches; empty for a message without any.
+    /// Returns the message's text, for lists and searches; empty if it has none.
     pub fn text(&self) -> String {
         match self {
             Self::System(message) => message.content.text(),
@@ -144,7 +144,7 @@ impl AgentMessage {
         }
     }
 
-    /// What a provider is told for this message, if anything.
+    /// Converts the message for a provider. `None` if it must not be sent.
     pub fn to_llm(&self) -> Option<Message> {
         Some(match self {
             Self::System(message) => Message::System(message.clone()),
@@ -173,7 +173,7 @@ impl AgentMessage {
     }
 }
 
-/// The provider messages of a conversation, in order. Kinds that no provider is told of are left out.
+/// Converts a conversation for a provider, without messages that must not be sent.
 pub fn to_llm(messages: &[AgentMessage]) -> Vec<Message> {
     messages.iter().filter_map(AgentMessage::to_llm).collect()
 }
@@ -183,7 +183,7 @@ fn user(blocks: Vec<Block>, timestamp: u64) -> Message {
 }
 
 impl BashExecution {
-    /// The command and its output, as the model reads them.
+    /// Returns the command and its output in the form for the model.
     pub fn text(&self) -> String {
         let mut text = format!("Ran `{}`\n", self.command);
         if self.output.is_empty() {

@@ -1,4 +1,4 @@
-//! The agent: the loop of turns, its events and queues, and what a tool is.
+//! The agent: its loop, events and queues, and the [`tool::Tool`] trait.
 
 mod batch;
 pub mod call;

@@ -1,9 +1,9 @@
-//! Messages that wait for their moment in a run.
+//! A queue of messages that join a run later.
 
 use super::message::AgentMessage;
 use std::collections::VecDeque;
 
-/// How many waiting messages one moment takes.
+/// How many queued messages are taken at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueMode {
     All,
@@ -31,10 +31,10 @@ impl QueueMode {
 #[derive(Debug, Default)]
 pub struct Queue {
     pub mode: QueueMode,
-    /// Taken by the run, and not yet in the conversation.
+    /// Messages that the run has taken, but that are not in the conversation yet.
     leaving: VecDeque<AgentMessage>,
     waiting: VecDeque<AgentMessage>,
-    /// How many of the waiting ones came before the last [`Queue::mark`].
+    /// Number of waiting messages that were queued before the last [`Queue::mark`].
     marked: usize,
 }
 
@@ -47,17 +47,19 @@ impl Queue {
         self.waiting.push_back(message);
     }
 
-    /// A prompt is accepted: what waits now may go with it, what comes later may not.
+    /// Marks the messages that wait when a prompt is accepted. Only marked messages may join its first
+    /// request.
     pub fn mark(&mut self) {
         self.marked = self.waiting.len();
     }
 
-    /// Takes as [`Queue::take`] does, but only what waited at the last [`Queue::mark`].
+    /// Takes messages like [`Queue::take`], but only marked ones.
     pub fn take_marked(&mut self) -> Vec<AgentMessage> {
         self.take_of(self.marked)
     }
 
-    /// The messages whose moment has come. They stay in the list until they have [`Queue::started`].
+    /// Takes one or all waiting messages, depending on the mode. Taken messages count as queued until
+    /// [`Queue::started`].
     pub fn take(&mut self) -> Vec<AgentMessage> {
         self.take_of(self.waiting.len())
     }
@@ -73,13 +75,14 @@ impl Queue {
         taken
     }
 
-    /// `message` goes into the conversation. True when it left the list by that.
+    /// Removes a taken message when it joins the conversation. True if `message` was in the queue.
     pub fn started(&mut self, message: &AgentMessage) -> bool {
         let at = self.leaving.iter().position(|leaving| leaving == message);
         at.and_then(|at| self.leaving.remove(at)).is_some()
     }
 
-    /// Empties the queue. A message that was taken joins the conversation nevertheless.
+    /// Empties the queue and returns its messages. A message that a run has taken still joins the
+    /// conversation.
     pub fn clear(&mut self) -> Vec<AgentMessage> {
         self.marked = 0;
         self.leaving.drain(..).chain(self.waiting.drain(..)).collect()
@@ -90,12 +93,12 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// Messages that are not yet in the conversation.
+    /// Returns messages that are not in the conversation yet.
     pub fn iter(&self) -> impl Iterator<Item = &AgentMessage> {
         self.leaving.iter().chain(&self.waiting)
     }
 
-    /// Count of messages that are not yet in the conversation.
+    /// Returns the number of messages that are not in the conversation yet.
     pub fn len(&self) -> usize {
         self.leaving.len() + self.waiting.len()
     }

@@ -1,4 +1,4 @@
-//! What a tool is to the agent.
+//! The interface of tools.
 
 use super::call::{Arguments, CallInfo};
 use crate::base::cancel::CancelToken;
@@ -7,21 +7,22 @@ use crate::llm::model::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A tool: a row of facts, and a function.
+/// A tool: its description, and a function.
 pub trait Tool: Send + Sync {
     fn info(&self) -> &ToolInfo;
 
-    /// Reshapes arguments before validation, for forms that models send in spite of the schema.
+    /// Reshapes arguments before validation, for forms that models send despite the schema.
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         arguments
     }
 
-    /// Describes a call for people. The arguments are those of the model, not prepared and maybe not complete.
+    /// Describes a call for people. The arguments are the model's own, neither prepared nor necessarily
+    /// complete.
     fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
         CallInfo::of(arguments)
     }
 
-    /// Does the work. An `Err` is a result for the model, not an end of the run.
+    /// Runs a call. An error becomes a result for the model; it does not end the run.
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError>;
 }
 
@@ -35,8 +36,8 @@ impl<F> FnTool<F>
 where
     F: Fn(&Invocation<'_>) -> Result<ToolOutput, ToolError> + Send + Sync,
 {
-    /// `parameters` is a JSON schema of the type `object`; arguments are checked against it before `run`
-    /// sees them.
+    /// Makes a tool. `parameters` is a JSON schema of type `object`, against which arguments are checked
+    /// before `run`.
     pub fn new(name: &str, description: &str, parameters: Value, run: F) -> Self {
         let info = ToolInfo {
             spec: ToolSpec {
@@ -66,22 +67,22 @@ where
     }
 }
 
-/// The facts about a tool.
+/// The description of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolInfo {
-    /// What the model is told: name, description, schema.
+    /// Name, description and schema for the model.
     pub spec: ToolSpec,
-    /// Name for people.
+    /// The display name.
     pub label: String,
-    /// One line for the system prompt; tools without one are not listed there.
+    /// One line for the system prompt; a tool without a snippet is not listed there.
     pub snippet: Option<String>,
-    /// Rules for the system prompt, dropped when the tool is not active.
+    /// Rules for the system prompt while the tool is active.
     pub rules: Vec<String>,
-    /// What the system prompt can send the model to this tool for.
+    /// Purposes for which the system prompt refers to the tool.
     pub serves: Serves,
-    /// Makes every batch that contains this tool run one call at a time.
+    /// True if every batch with this tool must run one call at a time.
     pub sequential: bool,
-    /// Known to change nothing.
+    /// True if the tool is known to change nothing.
     pub reads_only: bool,
     pub exposure: Exposure,
     /// Not active before it is chosen by name.
@@ -127,26 +128,26 @@ impl Exposure {
     }
 }
 
-/// What a tool can be used for, where the system prompt names a way and not a tool.
+/// Purposes that the system prompt mentions, if an active tool serves them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serves {
-    /// Reads a file that the prompt names: a skill.
+    /// True if the tool can read a file that the prompt names, such as a skill.
     pub reading: bool,
-    /// Lists or searches files.
+    /// True if the tool can list or search files.
     pub searching: bool,
-    /// Runs shell commands: the manual can be read by one.
+    /// True if the tool can run shell commands, for instance to read the manual.
     pub commands: bool,
 }
 
 /// One call of a tool.
 pub struct Invocation<'a> {
     pub id: &'a str,
-    /// Valid by the tool's schema.
+    /// Arguments that satisfy the tool's schema.
     pub arguments: &'a Map<String, Value>,
     pub cancel: &'a CancelToken,
-    /// The model that asked: its input kinds and limits decide what a result may hold.
+    /// The model that made the call. Its input kinds and limits decide what a result may contain.
     pub model: &'a Model,
-    /// Reports the result so far. Replaces the earlier report.
+    /// Reports the result so far, in place of the previous report.
     pub update: &'a (dyn Fn(ToolOutput) + Sync),
 }
 
@@ -155,10 +156,10 @@ pub struct ToolOutput {
     pub content: Vec<Block>,
     /// Data for people and programs, never sent to the model.
     pub details: Option<Value>,
-    /// The result as data, for programs that follow the events; not part of the conversation.
+    /// The result as data for programs that follow the events. Not part of the conversation.
     pub structured: Option<Value>,
     pub usage: Option<Usage>,
-    /// Asks the agent to stop after this batch; it does if every result of the batch asks.
+    /// True to end the run after this batch. The run ends only if all results of the batch agree.
     pub terminate: bool,
 }
 
@@ -217,12 +218,12 @@ fn block(value: &Value) -> Result<Block, String> {
     }
 }
 
-/// What the model is told when a call failed.
+/// The error of a failed call, as the model is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
     pub message: String,
     pub details: Option<Value>,
-    /// As in [`ToolOutput`]; boxed, since every result of a tool has room for an error.
+    /// The error as data for programs that follow the events.
     pub structured: Option<Box<Value>>,
 }
 

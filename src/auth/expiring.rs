@@ -1,7 +1,7 @@
-//! Something that is fetched when it is first needed, kept, and fetched again shortly before it expires.
+//! A cached value that is fetched when first needed, and again shortly before it expires.
 //!
-//! Whoever comes while another one fetches waits for that result, and can be cancelled. Where fetching
-//! fails, what is kept is used as long as it is good: a service that is away for a minute is not noticed.
+//! Callers wait while another caller fetches, and each wait can be cancelled. If fetching fails, the cached
+//! value is used until it expires, so that a short outage of the service goes unnoticed.
 
 use crate::base::cancel::CancelToken;
 use crate::llm::event::StreamError;
@@ -9,25 +9,26 @@ use crate::llm::message::now_ms;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Fetched again when it is good for less than this.
+/// A value that expires within this time is fetched again.
 const EARLY_MS: u64 = 5 * 60 * 1000;
-/// What is good for less than this may not live until the server has read it.
+/// A value that expires within this time is not used, even if fetching fails: it may expire before the server
+/// reads it.
 const LAST_MS: u64 = 10 * 1000;
 
 pub struct Expiring<T> {
     kept: Mutex<Option<Kept<T>>>,
-    /// Holds one value, which whoever fetches has taken out.
+    /// A channel with one token; the caller that holds the token fetches.
     turn: (Sender<()>, Receiver<()>),
 }
 
 struct Kept<T> {
-    /// What it was fetched for.
+    /// Identifies what the value was fetched for.
     key: String,
     value: T,
     expires_ms: Option<u64>,
 }
 
-/// Gives the turn back.
+/// Returns the token when dropped.
 struct Turn<'a>(&'a Sender<()>);
 
 impl Drop for Turn<'_> {
@@ -43,8 +44,8 @@ impl<T: Clone> Expiring<T> {
         Self { kept: Mutex::new(None), turn }
     }
 
-    /// The value for `key`. `fetch` also says until when it is good, in Unix milliseconds; `None` is for
-    /// the life of the process. Values for other keys are forgotten.
+    /// The value for `key`. `fetch` returns the value and its expiry in Unix milliseconds; `None` means
+    /// never. Only the value for the last key is cached.
     pub fn get(
         &self,
         key: &str,

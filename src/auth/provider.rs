@@ -1,34 +1,33 @@
-//! The providers and what each needs: one table for lookups, errors and the manual.
+//! The table of providers, for lookups, error messages and the manual.
 //!
-//! A row says which environment variables hold a key, in the order they are tried, and which other
-//! variables the provider's address or signature is made from.
+//! A row names the environment variables that may hold a key, in order, and the variables that affect the
+//! provider's endpoint or signature.
 //!
-//! Not here: their models (the catalogue) and how a key is found (`auth::credential`).
+//! Not here: models (the catalogue) and the search for a key (`auth::credential`).
 
-use crate::auth::{gcp, oauth};
+use crate::auth::{federation, gcp, oauth};
 use crate::base::env::Env;
 use crate::llm::model::provider_id;
 use crate::llm::secret::Vault;
 
-/// A provider.
 #[derive(Debug)]
 pub struct Provider {
     pub id: &'static str,
-    /// For people.
+    /// Display name.
     pub name: &'static str,
-    /// Variables that hold a key, the first one that is set wins.
+    /// Variables that may hold a key; the first one that is set wins.
     pub keys: &'static [&'static str],
-    /// Variables that a request cannot be made without. `A|B`: one of them is enough.
+    /// Variables that a request requires. `A|B`: one of them is enough.
     pub required: &'static [&'static str],
-    /// Variables that change how it is reached or signed.
+    /// Variables that affect the endpoint or the signature.
     pub optional: &'static [&'static str],
-    /// What stands in for a key.
+    /// What can replace a key.
     pub ambient: Ambient,
-    /// How the key travels, where the wire protocol's own way is not it.
+    /// How the key is sent.
     pub placement: Placement,
 }
 
-/// Proofs of identity that are no key of this provider.
+/// Proofs of identity that replace a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambient {
     None,
@@ -38,13 +37,15 @@ pub enum Ambient {
     Aws,
     /// Application default credentials with a project and a location.
     Google,
+    /// An identity token of the machine, which Anthropic exchanges.
+    Federation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// As the wire protocol does it.
     Protocol,
-    /// As `Bearer` in this header; the protocol's own headers for a key are left out.
+    /// As `Bearer` in this header, instead of the protocol's own header for a key.
     Header(&'static str),
 }
 
@@ -60,10 +61,10 @@ const fn row(id: &'static str, name: &'static str, keys: &'static [&'static str]
     }
 }
 
-/// A token that is sent as `Authorization: Bearer` instead of as a key.
+/// Variable with a token that is sent as `Authorization: Bearer`.
 pub const BEARER_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
 
-/// Secrets of the clouds. They are hidden in a build that does not send them, too.
+/// Variables with secrets of clouds, which are hidden in builds without the `clouds` feature too.
 const CLOUD_KEYS: &[&str] = &[
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -88,7 +89,10 @@ pub const PROVIDERS: &[Provider] = &[
         ..row("amazon-bedrock", "Amazon Bedrock", &["AWS_BEARER_TOKEN_BEDROCK"])
     },
     row("ant-ling", "Ant Ling", &["ANT_LING_API_KEY"]),
-    row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]),
+    Provider {
+        ambient: Ambient::Federation,
+        ..row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"])
+    },
     Provider {
         required: &["AZURE_OPENAI_BASE_URL|AZURE_OPENAI_RESOURCE_NAME"],
         optional: &["AZURE_OPENAI_API_VERSION", "AZURE_OPENAI_DEPLOYMENT_NAME_MAP"],
@@ -159,48 +163,53 @@ pub const PROVIDERS: &[Provider] = &[
     row("zai-coding-cn", "Z.AI Coding Plan (China)", &["ZAI_CODING_CN_API_KEY"]),
 ];
 
-/// The provider with this id. Providers of models.json and extensions have no row.
+/// The provider with this id; `None` for providers of models.json and extensions.
 pub fn find(id: &str) -> Option<&'static Provider> {
     let id = provider_id(id);
     PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
 impl Provider {
-    /// True if a subscription can be signed in to.
+    /// True if the provider has a sign-in.
     pub fn has_sign_in(&self) -> bool {
         oauth::method(self.id, None).is_some()
     }
 
-    /// The first variable that holds a key.
+    /// The first variable that is set and may hold a key.
     pub fn key_variable(&self, env: &Env) -> Option<&'static str> {
         self.keys.iter().copied().find(|name| env.has(name))
     }
 
-    /// What stands in for a key, named for the user, if it is there.
+    /// Describes what replaces a key, if it is configured.
     pub fn ambient(&self, env: &Env) -> Option<&'static str> {
         match self.ambient {
             Ambient::None => None,
             Ambient::Open => Some("no key needed"),
             Ambient::Aws => aws(env),
             Ambient::Google => google(env).then_some("Google application default credentials"),
+            Ambient::Federation => federation::is_configured(env).then_some("workload identity federation"),
         }
     }
 }
 
-/// True if a key can be stored for a provider; one that is not in the table is the user's own.
+/// True if a key can be stored for a provider, also for one that is not in the table.
 pub fn takes_key(id: &str) -> bool {
     find(id).is_none_or(|row| !row.keys.is_empty())
 }
 
-/// Takes the keys in the environment into `vault`.
+/// The variables that hold keys of providers.
+pub fn key_names() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS).copied()
+}
+
+/// Adds the keys in the environment to `vault`.
 pub fn learn_keys(env: &Env, vault: &Vault) {
-    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS);
-    for name in keys {
+    for name in key_names() {
         vault.learn(name, &env.get(name).unwrap_or_default());
     }
 }
 
-/// What a request to AWS would be signed with, as variables say it.
+/// Describes the source of AWS credentials that the environment names.
 pub fn aws(env: &Env) -> Option<&'static str> {
     if env.has("AWS_PROFILE") {
         Some("environment variable AWS_PROFILE")
@@ -221,7 +230,7 @@ fn google(env: &Env) -> bool {
     has_place(env) && gcp::credentials_file(env).is_some_and(|file| file.path.exists())
 }
 
-/// The project and location that Vertex AI is asked for are known.
+/// True if the environment names a project and a location for Vertex AI.
 pub fn has_place(env: &Env) -> bool {
     (env.has("GOOGLE_CLOUD_PROJECT") || env.has("GCLOUD_PROJECT")) && env.has("GOOGLE_CLOUD_LOCATION")
 }

@@ -9,6 +9,7 @@ const FEATURES: &[(&str, bool)] = &[
     ("clouds", cfg!(feature = "clouds")),
     ("extensions", cfg!(feature = "extensions")),
     ("interactive", cfg!(feature = "interactive")),
+    ("mcp", cfg!(feature = "mcp")),
     ("sandbox", cfg!(feature = "sandbox")),
 ];
 

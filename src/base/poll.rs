@@ -1,7 +1,9 @@
 //! Calls on pipes that the standard library lacks.
 
-use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsRawFd, RawFd};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
 use std::time::Instant;
 
 /// Waits until one of `fds` is readable or closed at its other end, or until `until`. A negative descriptor
@@ -30,6 +32,28 @@ pub fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<
         }
     }
     Ok(())
+}
+
+/// A pipe for writing, into which a short line goes without blocking if it is nearly empty.
+pub struct WaitlessPipe(File);
+
+impl WaitlessPipe {
+    /// A duplicate of `fd`, if it is a pipe.
+    pub fn of(fd: impl AsFd) -> Option<Self> {
+        let file = File::from(fd.as_fd().try_clone_to_owned().ok()?);
+        file.metadata().is_ok_and(|meta| meta.file_type().is_fifo()).then_some(Self(file))
+    }
+
+    /// Writes `bytes`, unless that could block: for more bytes than the system promises, and for a pipe that is
+    /// full or broken. False if nothing was written.
+    pub fn write(&mut self, bytes: &[u8]) -> bool {
+        let mut polled = [libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLOUT, revents: 0 }];
+        let waits = bytes.len() > libc::PIPE_BUF
+            || poll_all(&mut polled, Some(Instant::now())).is_err()
+            || polled[0].revents != libc::POLLOUT;
+        // Up to `PIPE_BUF` bytes are written whole or not at all.
+        !waits && self.0.write(bytes).is_ok()
+    }
 }
 
 /// Repeats a call that was interrupted by a signal.

@@ -11,7 +11,7 @@ use crate::session::{Log, SessionError};
 use crate::tools::backend::Over;
 use std::path::Path;
 
-/// Answers an editor until stdin ends. Gives the exit code.
+/// Serves an editor until stdin ends. Returns the exit code.
 pub fn serve(launch: Launch) -> Result<u8, String> {
     let cancel = CancelToken::new();
     let watch =
@@ -54,14 +54,14 @@ impl Opener {
             Ok(None) | Err(SessionError::InvalidId { .. }) => return Err(not_found(cwd, id)),
             Err(error) => return Err(failed(error)),
         }
-        // A prompt that got no answer, from a process that was killed.
+        // A draft: the process was killed before the prompt got an answer.
         if let Some(draft) = store.drafts(cwd).into_iter().find(|stored| stored.header.id == id) {
             return store.open(&draft.path, cwd).map_err(failed);
         }
         if store.list_all().iter().any(|stored| stored.header.id == id) {
             return Err(not_found(cwd, id));
         }
-        // Sessions are stored from their first prompt on, but an editor keeps the ids of all.
+        // A session is stored from its first prompt on, but an editor keeps the ids of all sessions.
         new(Some(id))
     }
 }

@@ -1,12 +1,12 @@
-//! Hides the value of `--api-key` from other users of the machine, who can see the arguments of a process.
+//! Hides the value of `--api-key` from other users of the machine, who can read a process's arguments.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 const FLAG: &[u8] = b"--api-key";
 
-/// Overwrites the key in the list of arguments that the system shows, on Linux. The key can be seen until then,
-/// for some milliseconds. `words` are the arguments.
+/// Overwrites the key in the process's list of arguments, on Linux. The key is visible for some milliseconds
+/// before. `words` are the arguments.
 pub fn hide_key(words: &[OsString]) {
     if !words.iter().any(|word| word.as_bytes().starts_with(FLAG)) {
         return;
@@ -21,13 +21,13 @@ pub fn hide_key(words: &[OsString]) {
 mod linux {
     use super::FLAG;
 
-    /// The addresses between which this process has its arguments, each with a NUL behind it.
+    /// Returns the first and the end address of this process's arguments, each of which ends in a NUL byte.
     pub fn arguments() -> Option<(usize, usize)> {
         let stat = std::fs::read("/proc/self/stat").ok()?;
-        // The second field is the program's name, which may hold anything.
+        // The second field is the program's name, which may contain any character.
         let rest = stat.get(stat.iter().rposition(|byte| *byte == b')')? + 1..)?;
         let mut fields = std::str::from_utf8(rest).ok()?.split_whitespace();
-        // Fields 48 and 49, where the first of these is the third.
+        // Fields 48 and 49 of the line; `fields` begins with field 3.
         let start: usize = fields.nth(45)?.parse().ok()?;
         let end: usize = fields.next()?.parse().ok()?;
         (start > 0 && start < end).then_some((start, end))

@@ -1,5 +1,5 @@
-//! Questions on the terminal: drawn in interactive mode; otherwise numbered lines on stderr, so that stdout
-//! stays clean.
+//! Questions on the terminal: drawn in interactive mode, otherwise numbered lines on stderr, so that stdout
+//! stays free.
 
 use super::flags::RunArgs;
 use crate::mode::interactive::question::{self, Answer, Context};
@@ -7,7 +7,7 @@ use crate::mode::report;
 use crate::runtime::plain_text;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// True if pi runs in interactive mode, by its arguments and by what stdin and stdout are.
+/// True if pi runs in interactive mode, judged by its arguments, stdin and stdout.
 pub fn is_drawn(args: &RunArgs) -> bool {
     !args.print
         && args.mode.is_none()
@@ -16,12 +16,13 @@ pub fn is_drawn(args: &RunArgs) -> bool {
         && io::stdout().is_terminal()
 }
 
-/// Lets the user choose from a drawn list; none if nothing was chosen.
+/// Lets the user choose from a drawn list. `None` if the user leaves the question.
 pub fn choose_drawn(screen: Context<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
     given(question::choose(screen, title, text, answers))
 }
 
-/// The value of an answer. Ctrl+C and signals end the program here, since no session has begun.
+/// Returns the value of an answer, or `None` if the user left the question. Ctrl+C and signals end the
+/// program, since no session has begun.
 pub fn given<T>(answer: io::Result<Answer<T>>) -> Option<T> {
     match answer {
         Ok(Answer::Given(answer)) => Some(answer),
@@ -34,23 +35,23 @@ pub fn given<T>(answer: io::Result<Answer<T>>) -> Option<T> {
     }
 }
 
-/// Ends the program, with success, after a question that the user left and that pi cannot start without.
+/// Prints `text` and ends the program with success, after the user left a question that pi needs answered.
 pub fn leave(text: &str) -> ! {
     super::say::say(&format!("{text}\n"));
     std::process::exit(0)
 }
 
-/// True if there is somebody to ask.
+/// True if stdin and stderr are terminals, so that a question can be asked.
 pub fn possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Lets the user choose by number; none if nothing was chosen.
+/// Lets the user choose by number. `None` if nothing was chosen.
 pub fn choose(question: &str, options: &[String]) -> Option<usize> {
     choose_from(&mut io::stdin().lock(), &mut io::stderr(), question, options)
 }
 
-/// Asks for a yes; any other answer is a no.
+/// Asks a yes-or-no question. Any answer but yes is a no.
 pub fn confirm(question: &str) -> bool {
     let question = plain_text(question.as_bytes());
     let mut stderr = io::stderr();
@@ -78,7 +79,7 @@ fn choose_from(
         write!(output, "Number (empty: none of them): ").ok()?;
         output.flush().ok()?;
         let mut answer = String::new();
-        // The end of the input is an answer too.
+        // The end of the input counts as an empty answer.
         if input.read_line(&mut answer).ok()? == 0 || answer.trim().is_empty() {
             return None;
         }

@@ -1,13 +1,13 @@
-//! What the program was started for, from arguments that go together.
+//! Finds the command that the arguments ask for, and refuses arguments that do not go together.
 //!
-//! Bad combinations are refused here, before a file is read or a question asked.
+//! Arguments are refused here, before a file is read or a question asked.
 
 use super::flags::{Args, Mode, SessionArgs, Unknown};
 use super::say::BAD_USAGE;
 use crate::mode::exit::FAILED;
 use std::ffi::OsString;
 
-/// What the program was started for.
+/// The command that the arguments ask for.
 #[derive(Debug, PartialEq)]
 pub enum Command {
     Version,
@@ -17,17 +17,17 @@ pub enum Command {
         file: String,
         out: Option<String>,
     },
-    /// Lists the models whose names hold this text.
+    /// Lists the models whose names contain this text.
     ListModels(String),
-    /// `pi auth`, as an editor starts it: with the words of its agent before.
+    /// `pi auth`, started by an editor with the agent's arguments before it.
     Auth(Vec<OsString>),
     Acp,
     Rpc,
-    /// Asks a model: print and JSON mode, or the terminal.
+    /// Asks a model, in print, JSON or interactive mode.
     Prompt,
 }
 
-/// Why arguments are refused, and the exit code.
+/// A refusal: the error text, and the exit code.
 #[derive(Debug, PartialEq)]
 pub struct Refused {
     pub text: String,
@@ -48,7 +48,7 @@ impl From<String> for Refused {
 }
 
 impl Command {
-    /// The command of `args`, or why they do not go together.
+    /// Returns the command of `args`, or why they do not go together.
     pub fn of(args: &Args) -> Result<Self, Refused> {
         let (run, session, model) = (&args.run, &args.session, &args.over.model);
         let refuse = |text: &str| Err(Refused { text: text.to_owned(), code: FAILED });
@@ -117,7 +117,7 @@ impl Command {
     }
 }
 
-/// Refuses flags that name a session in two ways, and ids that cannot be one.
+/// Refuses flags that name a session in two ways, and invalid session ids.
 pub fn check_session(session: &SessionArgs) -> Result<(), String> {
     let given = [
         (session.session.is_some(), "--session"),

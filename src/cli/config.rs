@@ -1,4 +1,4 @@
-//! `pi config`: settings from the shell, and the prompt files of a session.
+//! `pi config`: shows and changes settings, and lists the prompt files of a session.
 
 use super::flags;
 use super::start::Launch;
@@ -30,7 +30,7 @@ Usage: pi config [list]              all settings, with values and where they co
 -na, --no-approve do not
 ";
 
-/// Runs the subcommand. Gives the exit code.
+/// Runs `pi config`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     let is_local = |word: &&OsString| *word == "-l" || *word == "--local";
     let local = words.iter().any(|word| is_local(&word));
@@ -138,7 +138,7 @@ fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: could not be made: {error}", folder.display()))?;
     }
-    // The variables hold commands with arguments.
+    // A shell splits the command, since `VISUAL` and `EDITOR` may contain arguments.
     let status = Command::new(executable::SHELL)
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .env("PATH", executable::path())
@@ -156,7 +156,7 @@ fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
     Ok(if diagnostics.is_empty() { exit::DONE } else { exit::FAILED })
 }
 
-/// Lists the files that the prompt of a session in this folder is made from.
+/// Lists the files of the system prompt of a session in this folder.
 fn context(over: &ResourceOverrides, inputs: &Inputs) -> String {
     let mut text = String::new();
     let trust = if inputs.is_trusted {

@@ -1,4 +1,4 @@
-//! `pi export`, and `--export` of the reference: a stored session as a page, as Markdown or as JSON lines.
+//! `pi export`, and `--export` of the reference: write a stored session as a page, Markdown or JSON lines.
 
 use crate::base::env::Env;
 use crate::cli::say::{BAD_USAGE, say};
@@ -44,7 +44,7 @@ struct Args {
     session_dir: Option<String>,
 }
 
-/// Runs `pi export`. Gives the exit code.
+/// Runs `pi export`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     let args = match parse(words) {
         Ok(args) => args,
@@ -59,7 +59,7 @@ pub fn run(words: &[OsString]) -> u8 {
     exit_code(export(&args))
 }
 
-/// Runs `--export FILE [OUT]`: always a page, whatever the name of `out`.
+/// Runs `--export FILE [OUT]`, which writes a page whatever the extension of `out`. Returns the exit code.
 pub fn page(file: &str, out: Option<&str>) -> u8 {
     exit_code(page_of(file, out))
 }
@@ -107,7 +107,7 @@ fn parse(words: &[OsString]) -> Result<Args, String> {
             other => return Err(other.unexpected().to_string()),
         }
     }
-    // The dash names no session.
+    // A lone dash is the output, not a session.
     newest |= given.len() == 1 && given.iter().any(|word| word == "-");
     let mut given = given.into_iter();
     if !newest {
@@ -159,7 +159,7 @@ impl Place {
         })
     }
 
-    /// A path of the command line, with a `~` at its start resolved.
+    /// Expands a leading `~` in a path of the command line.
     fn given(&self, path: &Path) -> PathBuf {
         match path.to_str().filter(|path| path.starts_with('~')) {
             Some(path) => self.dirs.resolve(path, &self.cwd),
@@ -181,7 +181,7 @@ fn session_file(args: &Args, place: &Place) -> Result<PathBuf, String> {
     match store.find(&place.cwd, &wanted.to_string_lossy()) {
         Ok(Found::Path(path)) => Ok(path),
         Ok(Found::Here(stored) | Found::Elsewhere(stored)) => Ok(stored.path),
-        // A file may have any name.
+        // The word may be the name of any file in the working folder.
         Err(error) => match place.cwd.join(&wanted) {
             path if path.is_file() => Ok(path),
             _ => Err(error.to_string()),
@@ -213,7 +213,7 @@ fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
             Ok(DONE)
         }
         Err(error) => {
-            // What is still in the buffer has nowhere to go.
+            // The buffered rest cannot be written, so it is discarded.
             let _ = out.into_parts();
             match error.kind() {
                 io::ErrorKind::BrokenPipe => Ok(PIPE_CLOSED),
@@ -223,8 +223,8 @@ fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
     }
 }
 
-/// The user's secrets: variables with names of secrets, and the keys in auth.json and models.json. Commands that
-/// print a key are not run.
+/// Returns the user's secrets: variables whose names suggest a secret, and keys in `auth.json` and
+/// `models.json`. Commands that print a key are not run.
 fn secrets(agent_dir: &Path) -> Vec<String> {
     let variables = std::env::vars_os();
     let variables = variables
@@ -251,12 +251,12 @@ fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let parts = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
     let ends = ["_PASS", "_PAT", "_AUTH", "_PWD"];
-    // Files have such names too.
+    // A variable ending in `_FILE` names a file.
     let is_named = parts.iter().any(|part| name.contains(part)) || ends.iter().any(|end| name.ends_with(end));
     is_named && !name.ends_with("_FILE")
 }
 
-/// Adds the strings in fields that hold keys.
+/// Adds the strings in fields that contain keys.
 fn keys_in(value: &Value, secret: bool, found: &mut Vec<String>) {
     const FIELDS: [&str; 6] = ["key", "apiKey", "access", "refresh", "env", "headers"];
     match value {

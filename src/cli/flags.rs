@@ -1,8 +1,8 @@
-//! The command line: one table feeds the parser, `--help` and `pi docs cli`.
+//! Parses the command line. One table feeds the parser, `--help` and `pi docs cli`.
 //!
-//! Parsing touches nothing but the arguments. Names and shapes are the reference's, among them short
-//! names of several letters (`-nt`, `-xt`), which is why words are looked up whole before they are read
-//! as clusters of letters. `--name=value` works everywhere.
+//! Parsing reads nothing but the arguments. Flags have the reference's names, including short names of
+//! several letters (`-nt`, `-xt`), so a word is looked up whole before it is read as a cluster of letters.
+//! Every flag accepts `--name=value`.
 
 use super::command;
 use super::table::{Flag, GROUPS, Set, Value};
@@ -13,21 +13,21 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What the command line said.
+/// The parsed command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args {
     pub run: RunArgs,
     pub session: SessionArgs,
-    /// Overrides of the settings, for every session.
+    /// Options that override settings, for every session.
     pub over: Overrides,
-    /// Trust in the project, for this run.
+    /// Trust in the project for this run: `--approve` or `--no-approve`.
     pub approve: Option<bool>,
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,
-    /// Flags that pi does not know: extensions may.
+    /// Flags that pi does not know; an extension may.
     pub unknown: Vec<Unknown>,
-    /// Warnings for stderr; the run goes on.
+    /// Warnings to print on stderr.
     pub warnings: Vec<String>,
 }
 
@@ -37,33 +37,35 @@ pub struct Unknown {
     pub name: String,
     /// The text after `=`.
     pub value: Option<String>,
-    /// The place among the messages of the word that follows: the value, if the flag takes one.
+    /// Index among the messages of the word that follows: the value, if the flag takes one.
     pub next: Option<usize>,
 }
 
-/// What the program is to do.
+/// What the program should do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunArgs {
     pub help: bool,
     pub version: bool,
     pub verbose: bool,
+    /// Without MCP servers.
+    pub no_mcp: bool,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
     pub ready: bool,
-    /// `--tui-mode`: overrides the setting.
+    /// True for `--tui-mode fullscreen`; overrides the setting.
     pub fullscreen: Option<bool>,
-    /// Text that the listed models hold; empty for all models.
+    /// Text that the names of listed models contain; empty for all models.
     pub list_models: Option<String>,
-    /// The session file to write as a page. The first message names the page.
+    /// The session file to write as a page. The first message is the page's path.
     pub export: Option<String>,
-    /// A lone `-` was among the words.
+    /// True if a lone `-` was given.
     pub dash: bool,
-    /// A file with a JSON schema.
+    /// The path of a JSON schema.
     pub output_schema: Option<String>,
 }
 
-/// Which session, and where.
+/// The session to open, and its folder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionArgs {
     pub cwd: Option<String>,
@@ -85,12 +87,12 @@ pub enum Mode {
     Acp,
 }
 
-/// Why a command line cannot be understood.
+/// An error in the command line.
 #[derive(Debug, PartialEq)]
 pub enum UsageError {
     UnknownFlag {
         name: String,
-        /// A flag with a similar name.
+        /// A known flag with a similar name.
         similar: Option<&'static str>,
     },
     MissingValue {
@@ -118,12 +120,12 @@ impl From<String> for UsageError {
     }
 }
 
-/// Splits a list at its commas.
+/// Splits a list at its commas, and trims its items.
 pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-/// Reads the arguments, the program's name left out.
+/// Parses the arguments, without the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
     let args = parse_open(arguments)?;
     match args.unknown.first() {
@@ -150,7 +152,7 @@ impl Unknown {
 
 fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
     loop {
-        // `-nt` is a name here, not `-n -t`: look at the raw word before lexopt takes it apart.
+        // `-nt` is one name, not `-n -t`, so the raw word is checked before lexopt splits it.
         if let Some(raw) = parser.try_raw_args()
             && raw.peek().is_some_and(|word| word == "--")
         {
@@ -194,7 +196,7 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
 
 fn positional(args: &mut Args, word: OsString) {
     match word.as_bytes() {
-        // Stdin is read whenever it is not a terminal; the dash only says so.
+        // Stdin is read anyway unless it is a terminal, so a dash has no effect.
         b"-" => args.run.dash = true,
         [b'@', path @ ..] if !path.is_empty() => args.files.push(OsString::from_vec(path.to_vec())),
         _ => message(args, &word),
@@ -218,7 +220,7 @@ fn flags() -> impl Iterator<Item = &'static Flag> {
     GROUPS.iter().flat_map(|group| group.flags)
 }
 
-/// Finds a flag whose short name has several letters by the whole word.
+/// Returns the flag whose short name of several letters is the whole word.
 fn long_short(word: &str) -> Option<&'static Flag> {
     let name = word.strip_prefix('-').filter(|name| name.len() > 1)?;
     flags().find(|flag| flag.short == Some(name))
@@ -256,7 +258,7 @@ fn optional(flag: &Flag, parser: &mut Parser) -> Option<OsString> {
         return Some(value);
     }
     let mut raw = parser.try_raw_args()?;
-    // A prompt may begin with dashes like the `---` of a document's head.
+    // A prompt may begin with `---`, like the head of a document.
     let is_value = |word: &[u8]| match word {
         [b'@', ..] => false,
         [b'-', ..] => flag.long == "print" && word.starts_with(b"---"),
@@ -364,8 +366,9 @@ mod tests {
         check("-t read -t +ls,-write", |args| {
             args.over.tools.selection = Some(Selection::Change(tools(&["+ls", "-write"])));
         });
-        check("-e builtin:mcp --no-mcp -e builtin:llama.cpp", |args| {
-            args.warnings = vec!["builtin:mcp is not part of this version".into()];
+        check("-e builtin:codemode --no-mcp -e builtin:mcp -e builtin:llama.cpp", |args| {
+            args.run.no_mcp = true;
+            args.warnings = vec!["builtin:codemode is not part of this version".into()];
         });
     }
 

@@ -1,11 +1,11 @@
-//! `--help`, from the table of flags.
+//! Makes the text of `--help` from the table of flags.
 
 use super::table::{Flag, GROUPS, Value};
 use std::fmt::Write;
 
-/// The column where descriptions begin.
+/// The column in which descriptions begin.
 const COLUMN: usize = 32;
-/// The width of a line, which fits a terminal.
+/// Width of a line, which fits every terminal.
 const WIDTH: usize = 80;
 
 pub fn text() -> String {
@@ -30,7 +30,7 @@ pub fn text() -> String {
         for flag in group.flags {
             let name = name(flag);
             let mut line = format!("  {name}");
-            // A long name has its description on the next line.
+            // The description of a long name begins on the next line.
             if line.len() >= COLUMN {
                 line.push('\n');
                 text.push_str(&line);
@@ -69,7 +69,7 @@ pub fn text() -> String {
     text
 }
 
-/// `--model <pattern>`, `--print, -p [prompt]`.
+/// Returns the flag with its value, such as `--model <pattern>` or `--print, -p [prompt]`.
 pub fn name(flag: &Flag) -> String {
     let mut name = format!("--{}", flag.long);
     if let Some(short) = flag.short {

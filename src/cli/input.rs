@@ -1,4 +1,4 @@
-//! Input besides the prompt: piped text and `@file` arguments.
+//! Reads input besides the prompt: piped text and `@file` arguments.
 
 use crate::agent::tool::ToolError;
 use crate::base::cancel::CancelToken;
@@ -14,26 +14,26 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The most bytes that are read from stdin.
+/// Maximum size of the input on stdin, in bytes.
 const INPUT_MAX: u64 = 100 << 20;
 
-/// How long a pipe may be silent where there is a prompt without it.
+/// Maximum wait for a silent pipe if there is another prompt.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// Time after which the user is told that pi waits for stdin.
 const NOTE_AFTER: Duration = Duration::from_secs(2);
 
-/// The first prompt, put together.
+/// The first prompt of a run, with piped text, files and images.
 #[derive(Debug, Default, PartialEq)]
 pub struct Prompt {
     pub text: String,
     pub images: Vec<Block>,
 }
 
-/// The text on stdin, trimmed; `None` at a terminal or when there is none.
+/// Reads the text on stdin and trims it; `None` at a terminal or if there is none.
 ///
-/// A pipe that says nothing makes the program wait, since its text is the prompt. Where there is another
-/// prompt, the wait has an end: programs start others with a stdin that they never use and never close.
+/// Without another prompt, a silent pipe is waited for, since its text is the prompt. With one, the wait is
+/// limited: programs may start pi with a stdin that they neither use nor close.
 pub fn piped(has_prompt: bool) -> Result<Option<String>, String> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
@@ -51,7 +51,7 @@ pub fn piped(has_prompt: bool) -> Result<Option<String>, String> {
     }
     let mut bytes = Vec::new();
     match stdin.lock().take(INPUT_MAX + 1).read_to_end(&mut bytes) {
-        // A closed or write-only stdin is no text.
+        // A closed or write-only stdin counts as empty.
         Err(error) if error.raw_os_error() == Some(libc::EBADF) => return Ok(None),
         Err(error) => return Err(format!("Cannot read stdin: {error}")),
         Ok(_) if bytes.len() as u64 > INPUT_MAX => {
@@ -63,7 +63,7 @@ pub fn piped(has_prompt: bool) -> Result<Option<String>, String> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// True if there is something to read, or the end of the input, before `limit` is over.
+/// True if there is something to read, or the end of the input, within `limit`.
 fn is_ready(source: &impl AsRawFd, limit: Duration) -> bool {
     let end = Instant::now() + limit;
     loop {
@@ -74,13 +74,13 @@ fn is_ready(source: &impl AsRawFd, limit: Duration) -> bool {
         match unsafe { libc::poll(&raw mut wait, 1, left) } {
             0 => return false,
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-            // What is wrong is found by reading.
+            // Errors are reported by the read that follows.
             _ => return true,
         }
     }
 }
 
-/// What attaching a file depends on.
+/// The context in which files are attached to a prompt.
 pub struct Attach<'a> {
     /// The folder that relative paths begin in.
     pub from: &'a Path,
@@ -89,7 +89,7 @@ pub struct Attach<'a> {
     pub cancel: &'a CancelToken,
 }
 
-/// Puts stdin, files and the first message together, in this order, each on lines of its own.
+/// Joins stdin, files and the first message into a prompt, in this order, each on lines of its own.
 pub fn assemble(
     piped: Option<String>,
     files: &[OsString],
@@ -118,7 +118,7 @@ impl Attach<'_> {
         };
         match given.to_str() {
             Some(text) => path::resolve_existing(self.workspace, text),
-            // A name that is no text is meant as it is.
+            // A name that is not UTF-8 is used unchanged.
             None => Ok(path::normalize(&given)),
         }
     }
@@ -164,7 +164,7 @@ impl Attach<'_> {
     }
 }
 
-/// The text of a file in whatever encoding it has; `None` if the file holds no text.
+/// Decodes a file as text in its detected encoding; `None` if the file is binary.
 fn text_of(bytes: &[u8]) -> Option<String> {
     let head = bytes.get(..text::SNIFF_BYTES).unwrap_or(bytes);
     match text::sniff(head) {

@@ -1,8 +1,8 @@
-//! Moves files of early versions of the TypeScript pi to where they are looked for now.
+//! Moves files of early versions of the TypeScript pi to their present places.
 //!
-//! Keys of `oauth.json` and of `apiKeys` in settings.json go to auth.json, sessions that lie in the agent
-//! folder itself to the folder of their project, `commands/` becomes `prompts/`. Nothing is overwritten,
-//! and the old place is given up only when the new one is on disk. What cannot be moved stays where it is.
+//! Keys of `oauth.json` and of `apiKeys` in `settings.json` go to `auth.json`, sessions in the agent folder
+//! itself to their project's folder, and `commands/` becomes `prompts/`. Nothing is overwritten. An old file
+//! is removed only after the new one is on disk. What cannot be moved stays.
 //!
 //! Not here: old names of settings (`resources::settings`) and versions of session files (`session`).
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::Path;
 
-/// Moves the files that there are. `settings` are the settings of the agent folder.
+/// Moves all old files of the agent folder `agent`, whose settings are `settings`.
 pub fn run(agent: &Path, settings: &Settings) {
     if let Err(error) = keys(agent, settings) {
         report::warning(format_args!("Keys of an earlier version were not taken over: {error}"));
@@ -33,7 +33,7 @@ pub fn run(agent: &Path, settings: &Settings) {
     }
 }
 
-/// Writes auth.json from keys in other files, if there is no auth.json.
+/// Writes `auth.json` from keys in other files, unless it exists.
 fn keys(agent: &Path, settings: &Settings) -> Result<(), String> {
     let (auth, oauth) = (agent.join("auth.json"), agent.join("oauth.json"));
     if auth.symlink_metadata().is_ok() {
@@ -60,7 +60,7 @@ fn keys(agent: &Path, settings: &Settings) -> Result<(), String> {
     }
     let providers = found.keys().cloned().collect::<Vec<_>>().join(", ");
     let text = pretty(&found.into())?;
-    // Another pi may be at the same: the first one has it.
+    // If two processes migrate at once, the first one writes the file.
     file::update(&auth, |there| Ok(there.is_none().then_some(text)))?;
     if has_logins {
         let old = agent.join("oauth.json.migrated");

@@ -1,4 +1,4 @@
-//! The command line: flags, subcommands, and the way from both to a run.
+//! The command line: flags, subcommands, and starting a run.
 
 #[cfg_attr(not(feature = "acp"), path = "absent/acp.rs")]
 mod acp;
@@ -13,12 +13,15 @@ mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
+#[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
+mod mcp;
 mod migrate;
 mod model;
 mod open;
 mod resource;
 mod sandbox;
 mod say;
+mod schema;
 mod sessions;
 mod start;
 mod stranger;
@@ -53,7 +56,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-/// The subcommands, by the word that calls them.
+/// Subcommands, each with the word that calls it.
 const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("auth", auth::run),
     ("config", config::run),
@@ -62,7 +65,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("extensions", extensions::run),
     ("install", unbuilt::packages),
     ("list", unbuilt::packages),
-    ("mcp", unbuilt::mcp),
+    ("mcp", mcp::run),
     ("prompts", resource::prompts),
     ("remove", unbuilt::packages),
     ("sandbox", sandbox::run),
@@ -76,7 +79,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
 /// The function of a subcommand. Takes the words after the name; returns the exit code.
 type Subcommand = fn(&[OsString]) -> u8;
 
-/// Runs the program. Errors are printed here and nowhere else.
+/// Runs the program. All errors are printed here.
 pub fn main() -> ExitCode {
     if lifeline::watch_if_asked() {
         return ExitCode::SUCCESS;
@@ -139,7 +142,7 @@ fn list(args: &Args, search: &str) -> Result<u8, String> {
     Ok(say(&list_models(&services.registry, &usable, Some(search).filter(|search| !search.is_empty()))))
 }
 
-/// Asks what the command line says: once, or on the terminal for as long as the user likes.
+/// Runs print, JSON or interactive mode. Returns the exit code.
 fn prompt(mut args: Args) -> Result<u8, String> {
     if ask::is_drawn(&args.run) {
         interactive::is_there()?;
@@ -181,7 +184,7 @@ fn prompt(mut args: Args) -> Result<u8, String> {
     Ok(print::run(session, Prompts { first, rest }, form, &cancel, &watch))
 }
 
-/// Takes commands from stdin until it ends. Gives the exit code.
+/// Runs RPC mode until stdin ends. Returns the exit code.
 fn serve(mut args: Args) -> Result<u8, String> {
     let mut launch = Launch::new(&args)?;
     let mut inputs = launch.inputs()?;
@@ -194,7 +197,7 @@ fn serve(mut args: Args) -> Result<u8, String> {
     rpc::run(session, options, &cancel, &watch)
 }
 
-/// A session under way, and what ends it.
+/// An opened session, with its cancel token and signal watch.
 struct Begun {
     session: Session,
     store: Store,
@@ -205,9 +208,9 @@ struct Begun {
     watch: Watch,
 }
 
-/// Opens the session that the command line asks for.
+/// Opens the session that the command line asks for, and watches for signals.
 fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
-    // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
+    // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;
     let cancel = CancelToken::new();
@@ -215,10 +218,13 @@ fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, Strin
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
     let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
+    if !args.run.no_mcp {
+        mcp::start(&session, &dirs, &cancel, args.run.mode.is_none() && ask::is_drawn(&args.run));
+    }
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 
-/// Refuses an empty prompt, since a script may have an empty input by mistake.
+/// Refuses an empty prompt, since a script may have an empty input by mistake. Returns the exit code.
 fn nothing_to_ask() -> u8 {
     report::error(
         "There is nothing to ask: no message, no text on stdin, no file with content.\nUsage: pi -p \"message\", or: command | pi -p",
@@ -226,8 +232,8 @@ fn nothing_to_ask() -> u8 {
     BAD_USAGE
 }
 
-/// The version of the TypeScript pi that is followed: programs that drive pi compare it with what they need, and
-/// many take all of stdout for the number. A terminal gets this program's own version, too.
+/// Returns the text of `--version`: the version of the compatible TypeScript pi, since programs that drive pi
+/// compare it. A terminal gets this program's own version, too.
 fn version(is_terminal: bool) -> String {
     match is_terminal {
         true => {

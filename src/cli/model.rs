@@ -15,18 +15,19 @@ use crate::session::context::SessionContext;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long servers on this machine may take to answer, all of them together.
+/// Time limit for asking all local servers together.
 const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 
 pub struct Choice {
     pub model: Arc<Model>,
-    /// The thinking level that the model's name asked for.
+    /// The thinking level in the model's pattern, such as `name:high`.
     pub thinking: Option<ThinkingLevel>,
-    /// What `--models` or the setting lists; empty: every model.
+    /// Models of `--models` or the `enabledModels` setting; empty for every model.
     pub scope: Vec<Scoped>,
 }
 
-/// Chooses the model of the command line, else of the session, else of the settings, else one that can be used.
+/// Chooses the model of the command line, or of the session, or of the settings, or any usable one, in this
+/// order.
 pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) -> Result<Choice, NotStarted> {
     let over = &launch.over.model;
     let wants_tools = launch.over.tools.any();
@@ -84,8 +85,8 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
     Ok(Choice { scope, ..choice })
 }
 
-/// Asks the servers of this machine for their models, and adds them. `is_asked_for`: the user named such a
-/// server, so servers of other users count, too.
+/// Asks local servers for their models, and adds these to the registry. With `is_asked_for`, servers of other
+/// users are asked, too: the user named a local model.
 pub fn find_local(services: &mut Services, is_asked_for: bool) -> local::Found {
     if is_asked_for {
         services.local_servers.allow_all();
@@ -108,7 +109,7 @@ fn pick(services: &Services, start: &Start<'_>) -> Result<Option<Choice>, String
     }))
 }
 
-/// Finds a model of this machine that the user named.
+/// Finds the local model that the user named.
 fn named_local(wants_tools: bool, found: &local::Found, name: &str) -> Result<Choice, String> {
     if let Some(offer) = found.find(name) {
         return Ok(take(wants_tools, offer));
@@ -132,7 +133,7 @@ fn named_local(wants_tools: bool, found: &local::Found, name: &str) -> Result<Ch
     Err(format!("No server on this machine has the model \"{name}\". There are: {}", names.join(", ")))
 }
 
-/// Takes a model that nobody configured, and says so.
+/// Chooses a discovered model, and tells the user.
 fn take(wants_tools: bool, offer: &local::Offer) -> Choice {
     report::note(format_args!("Using {offer}"));
     if let local::Tools::Unsupported(reason) = &offer.tools
@@ -143,13 +144,13 @@ fn take(wants_tools: bool, offer: &local::Offer) -> Choice {
     Choice { model: offer.model.clone(), thinking: None, scope: Vec::new() }
 }
 
-/// Addresses that other programs read from the environment, and the usual ones of the providers.
+/// Providers, variables with which other programs set their URL, and the providers' default URLs.
 const BASE_URLS: [(&str, &str, &str); 2] = [
     ("openai", "OPENAI_BASE_URL", "https://api.openai.com"),
     ("anthropic", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 ];
 
-/// The note for an address in the environment that requests to `model` do not go to.
+/// Returns a note if the environment has a URL for the provider of `model` that pi does not use.
 pub fn ignored_base_url(model: &Model, env: &Env) -> Option<String> {
     let (provider, name, usual) = BASE_URLS.iter().find(|(provider, ..)| *provider == model.provider)?;
     let wanted = env.get(name)?;
@@ -169,7 +170,7 @@ No models available. There is no key in the environment or auth.json, and no ser
   Or run a model: ollama serve                   (servers that are found: pi docs local)
   Or look first:  pi --model faux/demo -p \"What is in this folder?\"";
 
-/// The thinking level that a session begins with, bounded by what the model can do.
+/// Returns the thinking level that a session starts with, clamped to what the model supports.
 pub fn thinking(
     asked: Option<ThinkingLevel>,
     settings: &Settings,

@@ -1,7 +1,7 @@
-//! Which session a run goes on with, or begins.
+//! Opens the session that a run continues, or makes a new one.
 //!
-//! A session of another folder, a session in use and a folder that is gone are the user's to decide on: on a
-//! terminal the user is asked; elsewhere an error says how to decide by a flag.
+//! The user decides about a session of another folder, a session in use, and a session whose folder is gone.
+//! On a terminal the user is asked; elsewhere an error names the flags that decide.
 
 use super::ask;
 use super::flags::SessionArgs;
@@ -17,28 +17,28 @@ use crate::session::store::{Found, Store, Stored};
 use crate::session::{Log, SessionError, SyncMode, upkeep};
 use std::path::{Path, PathBuf};
 
-/// The most sessions that `--resume` offers.
+/// Maximum number of sessions that `--resume` offers.
 const OFFERED_MAX: usize = 50;
 
-/// Advice for `--continue` when the newest session is in use.
+/// Advice for `--continue` if the newest session is in use.
 const NAME_ANOTHER: &str = "\nIt is the newest session of this folder. Name another one with --session: pi sessions list shows them.";
 
-/// The store that flags, environment and settings lead to.
+/// Returns the store that flags, environment and settings choose.
 pub fn store(dirs: &Dirs, settings: &Settings, session_dir: Option<&str>, cwd: &Path) -> Store {
     let sync = SyncMode::parse(settings.word("session.sync")).unwrap_or_default();
     let named = dirs.sessions(session_dir, settings.text("sessionDir"), cwd);
     Store::new(dirs.agent(), named, sync)
 }
 
-/// A session that was opened.
+/// An opened session, with a draft if the user chose one.
 pub struct Opened {
     pub log: Log,
     /// A prompt that got no answer, to be edited.
     pub draft: Option<String>,
 }
 
-/// Opens the session that the command line asks for, and goes to its folder. `has_prompt`: there is something
-/// to ask, so no draft is offered.
+/// Opens the session that the command line asks for, and changes to its folder. No draft is offered if
+/// `has_prompt` is set.
 pub fn log(
     launch: &Launch,
     args: &SessionArgs,
@@ -47,7 +47,7 @@ pub fn log(
 ) -> Result<Opened, String> {
     let opening = Opening { launch, args, store: launch.store(inputs), has_prompt };
     let mut opened = opening.find(inputs)?;
-    // A session is at home in its own folder, wherever it was opened from.
+    // A session works in its own folder, even if it was opened from another one.
     if args.cwd.is_none()
         && !enter_home(launch, inputs, &opened.log)?
         && is_to_be_forked(&opened.log, launch, inputs)?
@@ -59,7 +59,8 @@ pub fn log(
     Ok(opened)
 }
 
-/// Enters the folder of a session that is opened while the program runs; what has to be asked was asked before.
+/// Changes to the folder of a session that is opened while the program runs. Asks nothing: the mode has asked
+/// before.
 pub fn follow(launch: &Launch, inputs: &mut Inputs, log: &Log, folder: Folder) -> Result<(), String> {
     if folder == Folder::Here || enter_home(launch, inputs, log)? {
         return Ok(());
@@ -67,7 +68,7 @@ pub fn follow(launch: &Launch, inputs: &mut Inputs, log: &Log, folder: Folder) -
     Err(gone(log))
 }
 
-/// Goes to the session's folder. False if the folder is gone.
+/// Changes to the session's folder. False if the folder is gone.
 fn enter_home(launch: &Launch, inputs: &mut Inputs, log: &Log) -> Result<bool, String> {
     let home = PathBuf::from(&log.header().cwd);
     if home == inputs.cwd || log.header().cwd.is_empty() {
@@ -85,8 +86,8 @@ fn gone(log: &Log) -> String {
     format!("Stored session working directory does not exist: {home}")
 }
 
-/// Asks what becomes of a session whose folder is gone: it goes on in the current folder, or, where the answer is true,
-/// in a fork.
+/// Asks how to continue a session whose folder is gone. True for a fork; false to continue the session itself
+/// in the current folder.
 fn is_to_be_forked(log: &Log, launch: &Launch, inputs: &Inputs) -> Result<bool, String> {
     const NO_FOLDER: &str = "No folder to work in";
     let here = inputs.cwd.display();
@@ -115,7 +116,7 @@ fn is_to_be_forked(log: &Log, launch: &Launch, inputs: &Inputs) -> Result<bool, 
     ))
 }
 
-/// The way to the session that the command line asks for.
+/// The arguments and the store for opening a session.
 struct Opening<'a> {
     launch: &'a Launch,
     args: &'a SessionArgs,
@@ -158,7 +159,7 @@ impl Opening<'_> {
         }
         let draft = self.offer_drafts(inputs);
         let newest = args.continue_last.then(|| store.list(cwd).into_iter().next()).flatten();
-        // An older conversation would look like the newest.
+        // If the newest session is in use, an older one is not opened in its place: the user could confuse them.
         let log = match newest {
             Some(newest) => self.open(&newest.path, inputs, NAME_ANOTHER)?,
             None => store.create(cwd, None).map_err(say)?,
@@ -166,7 +167,8 @@ impl Opening<'_> {
         Ok(Opened { log, draft })
     }
 
-    /// Opens a session; one that is in use can be forked. `advice` is added where nobody can be asked.
+    /// Opens a session. If it is in use, the user may fork it or read it only. `advice` is added to the error
+    /// if nobody can be asked.
     fn open(&self, path: &Path, inputs: &Inputs, advice: &str) -> Result<Log, String> {
         let cwd = inputs.cwd.as_path();
         let error = match self.store.open(path, cwd) {
@@ -205,7 +207,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Asks what to do with a session. The title is shown by drawn questions only.
+    /// Asks what to do with a session. Only a drawn question shows the title.
     fn choose(&self, inputs: &Inputs, title: &str, text: &str, answers: &[String]) -> Asked {
         if let Some(screen) = self.launch.screen(inputs) {
             return match ask::choose_drawn(screen, title, text, answers) {
@@ -219,7 +221,7 @@ impl Opening<'_> {
         ask::choose(text, answers).map_or(Asked::Nothing, Asked::Chosen)
     }
 
-    /// Lets the user pick a session of this folder; a drawn list offers those of other folders, too.
+    /// Lets the user choose a session of this folder; a drawn list offers sessions of other folders, too.
     fn pick(&self, inputs: &Inputs) -> Result<PathBuf, String> {
         if let Some(screen) = self.launch.screen(inputs) {
             return match ask::given(question::pick(screen, &self.store)) {
@@ -248,7 +250,7 @@ impl Opening<'_> {
             .ok_or_else(|| "No session selected".into())
     }
 
-    /// Offers prompts whose process was killed before the answer came.
+    /// Offers prompts whose process was killed before the answer.
     fn offer_drafts(&self, inputs: &Inputs) -> Option<String> {
         let drafts = self.store.drafts(&inputs.cwd);
         if let Some(draft) = drafts.first()
@@ -270,11 +272,11 @@ impl Opening<'_> {
 enum Asked {
     Chosen(usize),
     Nothing,
-    /// There is nobody to ask.
+    /// There is no terminal to ask on.
     Nobody,
 }
 
-/// What the user wrote, with a `~` at its start resolved.
+/// Expands a leading `~` in the user's word.
 fn resolved(inputs: &Inputs, wanted: &str) -> String {
     if wanted.starts_with('~') {
         let path = inputs.dirs.resolve(wanted, &inputs.cwd);
@@ -290,7 +292,8 @@ pub fn path_of(found: Found) -> PathBuf {
     }
 }
 
-/// Asks about a draft. Gives its prompt if the user wants it, and removes the draft unless it is kept.
+/// Asks about a draft. Returns its prompt if the user wants to edit it. The draft is removed unless the user
+/// keeps it.
 fn offer_draft(screen: question::Context<'_>, draft: &Stored) -> Option<String> {
     const SHOWN: usize = 400;
     let log = Log::open_to_read(&draft.path).ok()?;

@@ -1,4 +1,4 @@
-//! `pi skills` and `pi prompts`: list skills and prompt templates, and say what is wrong with them.
+//! `pi skills` and `pi prompts`: list and check skills and prompt templates.
 
 use super::flags;
 use super::start::Launch;
@@ -18,7 +18,7 @@ Usage: pi prompts [list]     all prompt templates
        pi prompts show NAME  the text of one
 ";
 
-/// Runs `pi skills`. Gives the exit code.
+/// Runs `pi skills`. Returns the exit code.
 pub fn skills(words: &[OsString]) -> u8 {
     with_commands(words, SKILLS, |words, commands, diagnostics| {
         let skills = &commands.skills;
@@ -47,7 +47,7 @@ pub fn skills(words: &[OsString]) -> u8 {
     })
 }
 
-/// Runs `pi prompts`. Gives the exit code.
+/// Runs `pi prompts`. Returns the exit code.
 pub fn prompts(words: &[OsString]) -> u8 {
     with_commands(words, PROMPTS, |words, commands, diagnostics| match words {
         [] | ["list"] => {
@@ -81,8 +81,8 @@ pub fn prompts(words: &[OsString]) -> u8 {
     })
 }
 
-/// Calls `run` with the words of the user, all skills and templates, and what is wrong with them. `run` gives
-/// `None` for words that make no sense.
+/// Calls `run` with the user's words, all skills and templates, and their diagnostics. `run` returns `None`
+/// for invalid words.
 fn with_commands(
     words: &[OsString],
     usage: &str,

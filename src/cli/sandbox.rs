@@ -1,4 +1,4 @@
-//! Makes the sandbox of a session, and runs `pi sandbox`, which tries a command in one.
+//! Makes the sandbox of a session, and runs `pi sandbox`, which tries a command in a sandbox.
 
 use super::flags::{self, UsageError};
 use crate::mode::exit;
@@ -19,7 +19,8 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-/// Makes the sandbox that flags and settings ask for. Warns of what the sandbox cannot enforce.
+/// Makes the sandbox that flags and settings ask for; `None` for no sandbox. Prints warnings about what it
+/// cannot enforce.
 pub fn choose(
     over: &SandboxOverrides,
     settings: &Settings,
@@ -37,7 +38,7 @@ pub fn choose(
     sandbox(policy, dirs).map(Some)
 }
 
-/// The mode that a name stands for; none for `off`.
+/// Parses the name of a mode; `None` for `off`.
 pub fn mode(name: &str) -> Result<Option<Mode>, String> {
     match name {
         "off" => Ok(None),
@@ -64,7 +65,7 @@ fn sandbox(policy: Policy, dirs: &Dirs) -> Result<Arc<Sandbox>, String> {
 
 const USAGE: &str = "pi sandbox [--sandbox read-only|workspace] [--sandbox-net] [--sandbox-write <dir>] -- <command> [arguments]";
 
-/// Runs `pi sandbox`. Gives the command's exit code.
+/// Runs `pi sandbox`. Returns the command's exit code.
 pub fn run(words: &[OsString]) -> u8 {
     match try_run(words) {
         Ok(code) => code,
@@ -114,10 +115,10 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
 
 /// Runs the command with pi's own terminal, input and output.
 fn wait(sandbox: &Sandbox, cwd: &Path, program: &Path, arguments: &[OsString]) -> io::Result<ExitStatus> {
-    // Ctrl-C reaches the command too: whether that is the end is for it to say.
+    // Ctrl-C reaches the command directly, which decides whether to end.
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
     let (mut command, confinement) = sandbox.command(program, cwd)?;
-    // No key is in this process.
+    // The command may write core files, since this process holds no key.
     core_file::allow()?;
     let mut child = command.args(arguments).spawn()?;
     drop((command, confinement));

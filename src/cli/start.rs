@@ -1,4 +1,4 @@
-//! From the command line to a session that can be asked.
+//! Starts a session from the command line.
 
 use super::ask;
 use super::command::Refused;
@@ -31,41 +31,41 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-/// What holds from the start of the program to its end, whatever the conversation.
+/// Options that hold while the program runs, for every conversation.
 #[derive(Clone)]
 pub struct Launch {
     pub over: Overrides,
-    /// Trust in the project, for this run.
+    /// Trust in the project for this run: `--approve` or `--no-approve`.
     pub approve: Option<bool>,
-    /// Trust that the user gave for this run.
+    /// Projects that the user trusted for this run.
     pub agreed: Agreed,
     pub session_dir: Option<String>,
     pub no_session: bool,
-    /// Where the program was started: paths of the command line begin there.
+    /// The folder that paths of the command line are relative to.
     pub started_in: PathBuf,
     pub questions: Questions,
     /// The programs that take part in sessions, once they are started.
     extensions: Option<Arc<Extensions>>,
     /// How programs that take part in sessions know the mode.
     pub mode: &'static str,
-    /// True if pi is used on the terminal: somebody can choose a model when none can be used.
+    /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
 }
 
-/// How the user is asked what pi cannot start without.
+/// How questions before a session are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Questions {
     Never,
-    /// By numbered lines.
+    /// As numbered lines.
     Lines,
-    /// By lists on the screen.
+    /// As drawn lists.
     OnScreen,
 }
 
 /// Why a session cannot start.
 pub enum NotStarted {
-    /// There is no model at all.
+    /// No model is available.
     NoModel(String),
     Failed(String),
 }
@@ -89,18 +89,18 @@ impl From<NotStarted> for String {
     }
 }
 
-/// The listener that prints warnings.
+/// Prints a warning on stderr.
 pub fn warn(text: &dyn Display) {
     report::warning(text);
 }
 
-/// Works in `dir` from now on.
+/// Changes the working folder of the process to `dir`.
 pub fn work_in(dir: &str) -> Result<(), String> {
     std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))
 }
 
 impl Launch {
-    /// Goes to the folder of `--cwd`. The user may be asked questions.
+    /// Makes a launch that may ask the user questions. Changes to the folder of `--cwd`.
     pub fn new(args: &Args) -> Result<Self, String> {
         let is_interactive = ask::is_drawn(&args.run);
         let questions = match args.run.mode {
@@ -137,13 +137,13 @@ impl Launch {
         })
     }
 
-    /// As [`Launch::new`], without questions.
+    /// Makes a launch like [`Launch::new`], but without questions to the user.
     pub fn unasked(args: &Args) -> Result<Self, String> {
         Ok(Self { questions: Questions::Never, ..Self::new(args)? })
     }
 
-    /// Reads settings, models and keys for the current folder. Errors in them are reported and defaults used.
-    /// The user may be asked whether the project is trusted.
+    /// Loads settings, models and keys for the current folder. Faulty files are reported and defaults used.
+    /// The user may be asked whether to trust the project.
     pub fn inputs(&self) -> Result<Inputs, String> {
         let cwd = current_dir()?;
         let dirs = Dirs::find().map_err(|error| error.to_string())?;
@@ -222,7 +222,7 @@ impl Launch {
         inputs.adds_tools = true;
     }
 
-    /// Continues in another folder, with what its project brings.
+    /// Changes to another folder, and decides on trust in its project.
     pub fn enter(&self, inputs: &mut Inputs, folder: PathBuf) -> Result<(), String> {
         inputs.enter(folder);
         self.decide_trust(inputs)
@@ -234,7 +234,7 @@ impl Launch {
         Ok(())
     }
 
-    /// What questions are drawn with; none where they are not drawn.
+    /// Returns the context of drawn questions; `None` if questions are not drawn.
     pub fn screen<'a>(&self, inputs: &'a Inputs) -> Option<question::Context<'a>> {
         (self.questions == Questions::OnScreen).then_some(question::Context {
             dirs: &inputs.dirs,
@@ -243,12 +243,12 @@ impl Launch {
         })
     }
 
-    /// The store of the sessions of the folder of `inputs`.
+    /// Returns the store of sessions for the folder of `inputs`.
     pub fn store(&self, inputs: &Inputs) -> Store {
         open::store(&inputs.dirs, &inputs.settings, self.session_dir.as_deref(), &inputs.cwd)
     }
 
-    /// The session of `log`, which can be left for others.
+    /// Makes the session of `log`. The session can change to other conversations.
     pub fn session(
         mut self,
         inputs: Inputs,
@@ -275,7 +275,8 @@ impl Launch {
         Ok(session)
     }
 
-    /// The session of `log` for an editor, whose files come before the disk.
+    /// Makes the session of `log` for an editor. Unsaved files of the editor are read in place of those on
+    /// the disk.
     pub fn session_of_editor(
         &self,
         inputs: Inputs,
@@ -286,14 +287,14 @@ impl Launch {
         Ok(Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel))
     }
 
-    /// Says why the model of a new session cannot be asked, where no key or no model is the reason.
+    /// Returns an error if there is no model or key for a new session.
     pub fn check_key(&self, mut inputs: Inputs, cancel: &CancelToken) -> Result<(), String> {
         let model = model::choose(self, &mut inputs, &SessionContext::default())?.model;
         let model = self.address(&mut inputs.services, model);
         inputs.services.check(&model, cancel).map_err(|error| error.to_string())
     }
 
-    /// What the conversation in `log` starts with.
+    /// Makes the parts of a session for the conversation in `log`.
     fn parts(
         &self,
         mut inputs: Inputs,
@@ -315,16 +316,18 @@ impl Launch {
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
         let messages = context.messages.iter().map(|known| &known.message);
-        let tools = match RecordedTools::of(messages) {
+        let (tools, absent) = match RecordedTools::of(messages) {
             Some(recorded) if self.over.tools.leave_recorded() => {
-                tools_named(&config.tools, &recorded.changed(self.over.tools.changes()).active)
+                let active = recorded.changed(self.over.tools.changes()).active;
+                let tools = tools_named(&config.tools, &active);
+                (tools, active.into_iter().filter(|name| !self.over.tools.is_excluded(name)).collect())
             }
-            _ => tools,
+            _ => (tools, Vec::new()),
         };
-        Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools })
+        Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
-    /// The configuration of a conversation that goes on, from what its files say now.
+    /// Reloads the configuration of a conversation from its files.
     fn read_again(&self, old: &Config) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
@@ -335,7 +338,7 @@ impl Launch {
         Ok(configure(inputs, resources, &self.over, scope, place, &mut warn).0)
     }
 
-    /// Uses the key and the address of the command line for requests to `model`.
+    /// Applies the key and the URL of the command line to requests to `model`.
     fn address(&self, services: &mut Services, model: Arc<Model>) -> Arc<Model> {
         if let Some(key) = &self.over.model.api_key {
             services.credentials.give(&model.provider, Secret::new(key.as_str()));
@@ -348,7 +351,7 @@ impl Launch {
         Arc::new(Model { base_url: url, ..Model::clone(&model) })
     }
 
-    /// Says where requests go, if that is asked for or may surprise.
+    /// Prints the URL of requests with `--verbose`, or a note if a URL in the environment is ignored.
     fn tell_address(&self, services: &Services, model: &Model, cancel: &CancelToken) {
         if let Some(text) = model::ignored_base_url(model, services.credentials.env()) {
             static TOLD: Once = Once::new();
@@ -375,14 +378,14 @@ fn current_dir() -> Result<PathBuf, String> {
     })
 }
 
-/// Reads the file of `--output-schema`.
+/// Reads the schema file of `--output-schema`.
 fn output_schema(from: &Path, file: &str) -> Result<Wanted, String> {
     let text = std::fs::read_to_string(from.join(file))
         .map_err(|error| format!("Cannot read the output schema {file}: {error}"))?;
     Wanted::parse(&text).map_err(|fault| format!("The output schema {file} cannot be used: {fault}"))
 }
 
-/// Writes what a session's file says before the first message.
+/// Records name, model and thinking level in the log before the first message.
 fn record(
     log: &mut Log,
     name: Option<&str>,

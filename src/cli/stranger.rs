@@ -1,4 +1,4 @@
-//! Asks, once for each, about model servers that other users of this machine run.
+//! Asks about model servers of other users of this machine, once for each server.
 
 use super::ask;
 use super::start::Launch;
@@ -6,7 +6,7 @@ use crate::mode::report::warning as warn;
 use crate::models::local::Stranger;
 use crate::runtime::config::Inputs;
 
-/// Asks about the first server without an answer, where questions are drawn. True if the server may be used.
+/// Asks about the first server without an answer, if questions are drawn. True if the server may be used.
 pub fn ask(launch: &Launch, inputs: &mut Inputs, strangers: &[Stranger]) -> bool {
     let Some(screen) = launch.screen(inputs) else { return false };
     let known = &inputs.services.local_servers;
@@ -28,7 +28,7 @@ pub fn ask(launch: &Launch, inputs: &mut Inputs, strangers: &[Stranger]) -> bool
     answer
 }
 
-/// Paragraphs that name servers which were left out, to be put below an error.
+/// Returns paragraphs about unused servers, to follow an error.
 pub fn describe_unused(strangers: &[Stranger]) -> String {
     let tell = |stranger: &Stranger| {
         format!(

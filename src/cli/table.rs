@@ -1,4 +1,4 @@
-//! The table of flags: names, values, help, and where each value goes.
+//! The table of flags: names, values, help, and the field that each value sets.
 
 use super::flags::{Args, Mode, list};
 use super::sandbox;
@@ -7,39 +7,39 @@ use crate::runtime::approval::Ask;
 use crate::runtime::selection::Selection;
 use std::time::Duration;
 
-/// One row of the table.
+/// A flag: one row of the table.
 pub struct Flag {
     pub long: &'static str,
-    /// Without the dash; may have several letters.
+    /// The short name without its dash. It may have several letters.
     pub short: Option<&'static str>,
     pub value: Value,
     pub help: &'static str,
     pub(super) set: Set,
 }
 
-/// The value that a flag takes, and its name in `--help`.
+/// The value of a flag, with its name in `--help`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Value {
     None,
     Required(&'static str),
-    /// The next word, unless it looks like a flag or a file.
+    /// The next word, unless it looks like a flag or an `@file`.
     Optional(&'static str),
 }
 
 pub(super) enum Set {
     Switch(fn(&mut Args) -> &mut bool),
     Text(fn(&mut Args) -> &mut Option<String>),
-    /// A list, separated by commas.
+    /// Sets a list, whose items are separated by commas.
     List(fn(&mut Args) -> &mut Option<Vec<String>>),
-    /// A value that is added to those before.
+    /// Adds a value to those of earlier flags.
     Push(fn(&mut Args) -> &mut Vec<String>),
     With(fn(&mut Args, String) -> Result<(), String>),
-    /// Accepted, without effect: the flag is for a part that this version does not have.
+    /// Accepts the flag without effect: the feature is not part of this version.
     Nothing,
 }
 
 impl Flag {
-    /// True if the flag changes nothing.
+    /// True if the flag has no effect.
     pub fn is_without_effect(&self) -> bool {
         matches!(self.set, Set::Nothing)
     }
@@ -96,6 +96,7 @@ pub const GROUPS: &[Group] = &[
         row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),
+        row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
@@ -135,10 +136,6 @@ pub const GROUPS: &[Group] = &[
         row("help", Some("h"), No, Switch(|args| &mut args.run.help), "Show this help"),
         row("version", Some("v"), No, Switch(|args| &mut args.run.version), "Show the version"),
     ]},
-    // Names of the reference for parts that this version does not have. Not in `--help`.
-    Group { title: "", flags: &[
-        row("no-mcp", None, No, Nothing, ""),
-    ]},
 ];
 
 fn put<T>(field: &mut T, value: T) -> Result<(), String> {
@@ -151,11 +148,12 @@ fn set_tools(args: &mut Args, text: String) -> Result<(), String> {
     put(&mut args.over.tools.selection, Some(selection))
 }
 
-/// Names a built-in extension of the reference. Its local models are a part of this program; the others are not.
+/// Handles the name of a built-in extension of the reference. Only `builtin:llama.cpp`, local models, has a
+/// counterpart here.
 fn extension(args: &mut Args, source: String) -> Result<(), String> {
     match source.strip_prefix("builtin:") {
-        Some("llama.cpp") => Ok(()),
-        Some("mcp" | "codemode" | "tool-search") => {
+        Some("llama.cpp" | "mcp" | "tool-search") => Ok(()),
+        Some("codemode") => {
             args.warnings.push(format!("{source} is not part of this version"));
             Ok(())
         }
@@ -174,7 +172,7 @@ fn count(place: &mut Option<u64>, flag: &str, text: &str) -> Result<(), String> 
 }
 
 fn amount(place: &mut Option<f64>, flag: &str, text: &str) -> Result<(), String> {
-    // A century, in seconds: what a clock can add.
+    // A century in seconds, which clock arithmetic can represent.
     let number = text.parse().ok().filter(|number| (0.0..=3e9).contains(number) && *number > 0.0);
     *place = Some(number.ok_or_else(|| format!("{flag} takes a number, more than 0"))?);
     Ok(())

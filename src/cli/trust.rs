@@ -1,4 +1,4 @@
-//! Decides whether the project in the working folder is trusted, and asks where nothing was decided.
+//! Decides whether the project in the working folder is trusted, and asks if there is no decision.
 
 use super::ask;
 use super::start::{Launch, Questions};
@@ -10,17 +10,17 @@ use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a project is asked about.
+/// Why the user is asked about a project.
 #[derive(Clone, Copy, PartialEq)]
 enum Reason {
     Unknown,
-    /// The project was trusted, and runs more or other things now.
+    /// The project was trusted, but now runs more or other things.
     Changed,
-    /// The project changed while the question was read.
+    /// The project changed while the user was asked.
     ChangedMeanwhile,
 }
 
-/// Projects that are trusted for as long as the program runs, by their real paths. Clones share one map.
+/// Snapshots of projects that are trusted while the program runs, by real path. Clones share one map.
 #[derive(Clone, Default)]
 pub struct Agreed(Arc<Mutex<HashMap<PathBuf, Snapshot>>>);
 
@@ -33,14 +33,15 @@ impl Agreed {
         self.known().insert(root.to_owned(), snapshot.clone());
     }
 
-    /// True if all that the project would run was agreed to; none for a project without an agreement.
+    /// True if the user agreed to everything that the project would run; `None` for a project without an
+    /// agreement.
     fn covers(&self, root: &Path, snapshot: &Snapshot) -> Option<bool> {
         self.known().get(root).map(|known| snapshot.runs_no_more_than(known))
     }
 }
 
-/// Decides on the project in the folder of `inputs`. Gives the snapshot that may be used, none for a project that
-/// is not trusted. An error says that earlier decisions cannot be read.
+/// Decides on the project in the folder of `inputs`. Returns the snapshot to use; `None` for an untrusted
+/// project. An error says that earlier decisions cannot be read.
 pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, String> {
     let Launch { approve, agreed, .. } = launch;
     if *approve == Some(false) {
@@ -49,14 +50,14 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
     let project = Project::new(&inputs.cwd, inputs.dirs.home());
     let store = Store::new(inputs.dirs.agent());
     let surfaces = project.surfaces();
-    // A project that brings nothing is used as it is.
+    // A project without surfaces needs no decision.
     let snapshot = if surfaces.is_empty() { Snapshot::nothing() } else { project.snapshot() };
     let covered = agreed.covers(project.root(), &snapshot);
     let is_approved = *approve == Some(true) && covered.is_none();
     if is_approved {
         agreed.add(project.root(), &snapshot);
     }
-    // A stored "do not trust" holds for what the project may bring later, too.
+    // A stored "do not trust" also covers surfaces that the project gets later.
     if !is_approved
         && surfaces.is_empty()
         && store.find(&project).is_ok_and(|entry| entry.is_some_and(|entry| !entry.is_trusted))
@@ -103,9 +104,9 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
     Ok(None)
 }
 
-/// Remembers what a trusted project runs without a question, so that what it brings later counts as new.
+/// Stores what a trusted project runs, so that later additions count as new.
 fn note(project: &Project, store: &Store, snapshot: &Snapshot) {
-    // A store that cannot be read is an error as soon as there is something to decide.
+    // An unreadable store is reported once there is something to decide.
     if let Ok(Some(entry)) = store.find(project)
         && entry.is_trusted
     {
@@ -113,7 +114,7 @@ fn note(project: &Project, store: &Store, snapshot: &Snapshot) {
     }
 }
 
-/// The surfaces of a project, by short names.
+/// Lists the surfaces of a project by short names.
 fn list(project: &Project, surfaces: &[PathBuf]) -> String {
     const SHOWN: usize = 4;
     let short = |path: &PathBuf| {
@@ -136,7 +137,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// The text of the question.
+    /// Returns the text of the question.
     fn about(&self, snapshot: &Snapshot, reason: Reason) -> String {
         let why = match reason {
             Reason::Unknown => "",
@@ -152,7 +153,7 @@ impl Question<'_> {
         )
     }
 
-    /// Asks until the project is what the question was about.
+    /// Asks the user. Asks again if the project has changed during the question.
     fn ask(
         &self,
         agreed: &Agreed,

@@ -1,4 +1,4 @@
-//! `pi undo`: takes back what the write and edit tools did to files in a session.
+//! `pi undo`: undoes file changes that the write and edit tools made in a session.
 
 use super::{ask, open, sandbox};
 use crate::mode::{exit, report};
@@ -64,7 +64,7 @@ impl Options {
     }
 }
 
-/// Carries out `pi undo …`. Gives the exit code.
+/// Runs `pi undo`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     let options = match Options::parse(words) {
         Ok(options) if options.help => return super::say::say(&format!("{USAGE}\n")),
@@ -101,8 +101,8 @@ fn try_run(options: &Options) -> Result<u8, String> {
         let lines = plans.iter().map(|plan| (plan, plan.conflict.clone()));
         return Ok(super::say::say(&lines_of(lines, true, options.json)));
     }
-    // A run that is under way would not know what has become of its files. A session that cannot be
-    // written to is no reason to leave them as they are.
+    // A run that uses the session would not know of the undo, so a session in use is an error. Other errors
+    // do not prevent the undo.
     let cwd = session.parent().unwrap_or(Path::new("/"));
     let written = match Log::open(&session, cwd, SyncMode::Turn) {
         Err(error @ SessionError::Held { .. }) => return Err(error.to_string()),
@@ -143,7 +143,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     Ok(if failed { exit::FAILED } else { code })
 }
 
-/// Asks before files are changed that the user may not expect.
+/// Asks before unexpected files are changed.
 fn agree(doubts: &[String], plans: &[Plan]) -> Result<(), String> {
     let doubts: String = doubts.iter().map(|doubt| format!("\n  {doubt}")).collect();
     if !ask::possible() {
@@ -156,10 +156,10 @@ fn agree(doubts: &[String], plans: &[Plan]) -> Result<(), String> {
     }
 }
 
-/// The session to undo changes of, and the folders and settings around it.
+/// The session whose changes are undone, with its store, settings and folders.
 struct Target {
     session: PathBuf,
-    /// The store that settings and environment name; flags do not count.
+    /// The store that settings and environment choose; flags are ignored.
     store: Store,
     settings: Settings,
     dirs: Dirs,
@@ -197,7 +197,7 @@ fn select(options: &Options, session: &Path, all: &[Step]) -> Result<Vec<Step>, 
     Ok(undo::since(all, &entry.timestamp))
 }
 
-/// A line for each step that can be undone, the newest first.
+/// Returns a line for each step that can be undone, newest first.
 fn list(steps: &[Step], json: bool) -> String {
     let mut out = String::new();
     for (step, back) in steps.iter().rev().zip(1..) {
@@ -219,7 +219,7 @@ fn list(steps: &[Step], json: bool) -> String {
     out
 }
 
-/// A line for each file: what happened or would happen, and what is in the way.
+/// Returns a line for each file: the action, or what prevents it.
 fn lines_of<'a>(files: impl Iterator<Item = (&'a Plan, Option<String>)>, would: bool, json: bool) -> String {
     let mut out = String::new();
     for (plan, problem) in files {

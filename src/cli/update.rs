@@ -1,6 +1,7 @@
-//! `pi update --models`: fetches newer models than the built-in ones. Nothing else in pi does.
+//! `pi update --models`: fetches newer models than the built-in ones. Nothing else in pi fetches them.
 //!
-//! `pi update` alone says how the program was installed, and what to run: the program never replaces itself.
+//! `pi update` alone prints how the program was installed and which command updates it: the program never
+//! replaces itself.
 
 use super::flags::Args;
 use super::start::Launch;
@@ -17,13 +18,13 @@ use std::path::Path;
 
 const USAGE: &str = "pi update --models [--offline]";
 
-/// Where the reference's makers publish their catalogue; `PI_CATALOG_URL` names another place.
+/// The URL of the reference's model catalogue; `PI_CATALOG_URL` overrides it.
 const CATALOG_URL: &str = "https://pi.dev";
 
-/// The most requests at a time.
+/// Maximum number of requests that run at once.
 const PARALLEL: usize = 8;
 
-/// Runs the command. Gives the exit code.
+/// Runs `pi update`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
@@ -57,7 +58,7 @@ pub fn run(words: &[OsString]) -> u8 {
     }
 }
 
-/// How `program` was installed, and what updates it.
+/// Returns how `program` was installed, and how to update it.
 fn advice(program: &Path, home: Option<&Path>) -> String {
     let shown = program.display();
     let is_in = |folder: &str| program.starts_with(folder);
@@ -137,7 +138,7 @@ fn refresh(offline: bool) -> Result<(), String> {
     }
 }
 
-/// Fetches the models of each provider. The answers keep the order of `providers`.
+/// Fetches the models of each provider. Results are in the order of `providers`.
 fn fetch_all<'a>(
     base_url: &str,
     providers: &[&'a str],
@@ -164,7 +165,7 @@ fn fetch_all<'a>(
     all
 }
 
-/// The stored entries; none if the file cannot be read.
+/// Returns the stored entries; none if the file cannot be read.
 fn read(path: &Path) -> Map<String, Value> {
     std::fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default()
 }

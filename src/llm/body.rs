@@ -1,6 +1,6 @@
-//! The JSON object that is sent, built field by field.
+//! The JSON body of a request, built field by field.
 //!
-//! Fields stand in the order in which they were set first, so the same request is the same bytes.
+//! Fields keep the order in which they were first set, so that equal requests have equal bytes.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -13,9 +13,9 @@ pub struct Body {
 }
 
 impl Body {
-    /// Sets a field; one that is there already keeps its place.
+    /// Sets a field; an existing field keeps its position.
     pub fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
-        // Fails only for maps whose keys are not strings, which are sent by nobody.
+        // Fails only for maps whose keys are not strings, which do not occur.
         let Ok(value) = to_raw_value(value) else {
             return;
         };
@@ -31,7 +31,7 @@ impl Body {
         }
     }
 
-    /// Sets fields that the user names, over those that are there.
+    /// Sets fields configured by the user, replacing existing ones.
     pub fn merge<'a>(&mut self, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
         for (name, value) in fields {
             self.set(name, value);
@@ -40,6 +40,10 @@ impl Body {
 
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), &**value))
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -51,14 +55,14 @@ impl Body {
         Some(self.fields.remove(at).1)
     }
 
-    /// Gives a field another name in the same place. False when there is no such field.
+    /// Renames a field and keeps its position. False if there is no such field.
     pub fn rename(&mut self, from: &str, to: &str) -> bool {
         let field = self.fields.iter_mut().find(|(known, _)| known == from);
         field.map(|(name, _)| to.clone_into(name)).is_some()
     }
 
-    /// Removes what stands at `place`, the names on the way to it; `*` is each item of a list. What is around
-    /// it stays as it is written. False when nothing stands there.
+    /// Removes the value at the path `place`, in which `*` stands for each item of a list. Other text is not
+    /// changed. False if there is no such value.
     pub fn remove_at(&mut self, place: &[&str]) -> bool {
         match place {
             [] => false,
@@ -73,7 +77,8 @@ impl Body {
         }
     }
 
-    /// The object as text. The longest field, which is the conversation, is not copied: the others are put around it.
+    /// The object as JSON. The longest field, which is the conversation, is not copied: the others are
+    /// written around it.
     pub fn into_bytes(self) -> Vec<u8> {
         let longest = self.fields.iter().enumerate().max_by_key(|(_, (_, value))| value.get().len());
         let Some(longest) = longest.map(|(at, _)| at) else {
@@ -106,7 +111,7 @@ impl Serialize for Body {
     }
 }
 
-/// `value` without what stands at `place`; `None` when nothing stands there.
+/// `value` without the value at the path `place`; `None` if there is none.
 fn without(value: &RawValue, place: &[&str]) -> Option<Box<RawValue>> {
     let ["*", rest @ ..] = place else {
         let mut object: Body = serde_json::from_str(value.get()).ok()?;
@@ -147,7 +152,7 @@ impl<'de> Deserialize<'de> for Body {
     }
 }
 
-/// A mark on a block up to which the provider keeps the request in its prompt cache.
+/// Marks the end of a part of the request that the provider should keep in its prompt cache.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct CacheControl {
     r#type: &'static str,
@@ -156,7 +161,7 @@ pub struct CacheControl {
 }
 
 impl CacheControl {
-    /// `long`: for an hour instead of minutes.
+    /// A mark that lasts an hour if `long`, otherwise five minutes.
     pub fn new(long: bool) -> Self {
         Self { r#type: "ephemeral", ttl: long.then_some("1h") }
     }

@@ -1,11 +1,10 @@
-//! What kind of failure an answer ended in, and whether asking again can help.
+//! Classifies errors, and decides whether a retry can help.
 //!
-//! Providers say the same thing in many words, so the words are data: each row is a phrase as a provider
-//! writes it, matched without regard to case. What is known from the status or the connection decides
-//! first, with three exceptions. The phrases of a full context and of a used-up quota come with any status.
-//! Gateways put the failure of a server behind them into any 4xx status, so there the phrases of passing
-//! trouble decide, but for words that a complaint about the request may contain by chance.
-//! Numbers in a text say nothing: only the status does.
+//! Providers describe the same error with different texts, so the texts are data: each pattern matches the
+//! words of a provider, ignoring case. The status or the connection error decides first, with three
+//! exceptions. Texts about a full context or an exhausted quota count with any status. With a 4xx status,
+//! texts about temporary errors count too, since gateways wrap the errors of other servers; but texts that
+//! may be field names of an invalid request do not. A status number in a text is ignored.
 
 use super::event::{ErrorKind, StreamError};
 use regex::RegexSet;
@@ -13,31 +12,31 @@ use std::sync::LazyLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The conversation is larger than the model's window.
+    /// The conversation exceeds the model's context window.
     Overflow,
     /// The account's quota or budget is used up.
     Quota,
-    /// Too many requests for now.
+    /// Too many requests in a period.
     RateLimit,
-    /// The provider has trouble of its own.
+    /// A temporary error of the provider.
     Overloaded,
-    /// The connection failed, or the answer was cut short.
+    /// The connection failed, or the answer was cut off.
     Transport,
     Auth,
-    /// The request is wrong and stays so.
+    /// The request is invalid; a retry cannot help.
     Request,
     Aborted,
     Other,
 }
 
 impl Class {
-    /// True if the request may succeed when it is sent again unchanged.
+    /// True if the request may succeed when sent again unchanged.
     pub fn is_passing(self) -> bool {
         matches!(self, Self::RateLimit | Self::Overloaded | Self::Transport)
     }
 }
 
-/// Texts of a full context window.
+/// Texts about an exceeded context window.
 const OVERFLOW: &[&str] = &[
     r"prompt (is )?too long",
     r"request_too_large",
@@ -65,7 +64,7 @@ const OVERFLOW: &[&str] = &[
     r"token limit exceeded",
 ];
 
-/// Texts that speak of tokens or length and mean something else.
+/// Texts that mention tokens or length, but mean a rate limit.
 const NO_OVERFLOW: &[&str] =
     &[r"^(throttling error|service unavailable):", r"rate.?limit", r"too many requests"];
 
@@ -113,10 +112,10 @@ const TRANSPORT: &[&str] = &[
     r"http2 request did not get a response",
 ];
 
-/// Further texts of a broken connection, which in an answer with a 4xx status may be names of fields.
+/// Texts about a failed connection that may also be field names in an error with a 4xx status.
 const LOOSE_TRANSPORT: &[&str] = &[r"timeout", r"terminated", r"ended (without|before)"];
 
-/// Said by the server that was asked, of the request itself.
+/// Texts about an invalid request, from the model server itself.
 const REQUEST: &[&str] = &[r"invalid_request_error"];
 
 const LISTS: [&[&str]; 8] =
@@ -130,9 +129,9 @@ static PHRASES: LazyLock<[RegexSet; 8]> = LazyLock::new(|| {
     })
 });
 
-/// True if an error of `provider` says that the conversation is too large for the model.
+/// True if an error of `provider` says that the conversation exceeds the context window.
 pub fn is_overflow(provider: &str, error: &StreamError) -> bool {
-    // Cerebras says it without a word.
+    // Cerebras sends a status without a text.
     let is_mute = |text: &str| {
         ["400 status code (no body)", "413 status code (no body)"].iter().any(|said| text.starts_with(said))
     };
@@ -150,7 +149,7 @@ pub fn classify(error: &StreamError) -> Class {
     };
     match (error.kind, error.status) {
         (ErrorKind::Aborted, _) => return Class::Aborted,
-        // Gateways refuse with this status whoever asks too often.
+        // Some gateways use status 403 for a rate limit.
         (ErrorKind::Auth, Some(403)) if !says(quota) => return passing().unwrap_or(Class::Auth),
         (ErrorKind::Auth, _) => return Class::Auth,
         _ => {}

@@ -1,5 +1,4 @@
-//! What a request is made from: the messages of a conversation, with the prompt and the tools carried by
-//! its system messages.
+//! The conversation for a request; its system messages carry the prompt and the tools.
 
 use super::message::{Message, SystemMessage, ToolSpec};
 use serde_json::{Map, Value};
@@ -9,7 +8,7 @@ pub struct Context {
     pub messages: Vec<Message>,
 }
 
-/// The prompt and the tools after all system messages have been replayed.
+/// The prompt and the tools after all system messages were applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Head {
     pub contents: Vec<String>,
@@ -18,8 +17,8 @@ pub struct Head {
 }
 
 impl Context {
-    /// Replays every system message: what a provider without system messages inside the conversation
-    /// is told at its start.
+    /// The result of applying all system messages in order, for providers that accept the prompt and tools
+    /// only at the start.
     pub fn head(&self) -> Head {
         let mut head = Head::default();
         for message in &self.messages {
@@ -46,7 +45,8 @@ impl Context {
 }
 
 impl Head {
-    /// Takes one system message in: sections replace by name (`null` removes), tools come and go.
+    /// Applies a system message: sections are replaced by name (`null` removes one), tools are added and
+    /// removed.
     pub fn apply(&mut self, system: &SystemMessage) {
         if system.replace == Some(true) {
             *self = Self::default();
@@ -71,7 +71,7 @@ impl Head {
         }
     }
 
-    /// The prompt as one text: contents, then sections, with an empty line between.
+    /// The prompt as one text: contents, then sections, separated by empty lines.
     pub fn prompt(&self) -> String {
         let contents = self.contents.iter().map(String::as_str);
         let sections = self.sections.values().filter_map(Value::as_str);

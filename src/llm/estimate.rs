@@ -1,7 +1,7 @@
-//! How many tokens a conversation takes, without asking anyone.
+//! Estimates the number of tokens of a conversation.
 //!
-//! Seven characters of a message count as two tokens and an image as 4,800 characters. Where an answer says what its
-//! request cost, that figure stands for everything up to and including the answer.
+//! Seven characters of a message count as two tokens, an image as 4,800 characters. If an answer reports its
+//! usage, the reported count replaces the estimate for all messages up to the answer.
 
 use super::message::{Block, Content, Message, Usage};
 use serde::Serialize;
@@ -9,10 +9,10 @@ use serde::Serialize;
 pub const CHARS_PER_TOKEN: u64 = 4;
 pub const IMAGE_CHARS: u64 = 4800;
 
-/// Tokens of `messages`: the last usable figure of a provider, and an estimate of what came after it.
+/// Number of tokens of `messages`: the last usable count from a provider, plus an estimate of later messages.
 ///
-/// A figure is not used when an older message than its answer stands after a newer one: the messages
-/// before it are then not those that were counted (a summary took their place).
+/// A count is not used if an earlier message is newer than the answer by its timestamp: a summary then
+/// replaced the messages that were counted.
 pub fn context_tokens(messages: &[Message]) -> u64 {
     let mut newest = 0;
     let mut counted = None;
@@ -34,7 +34,7 @@ pub fn context_tokens(messages: &[Message]) -> u64 {
     estimated.fold(known, u64::saturating_add)
 }
 
-/// Tokens that an answer and its request took.
+/// Tokens of an answer and its request.
 pub fn usage_tokens(usage: &Usage) -> u64 {
     if usage.total_tokens > 0 {
         return usage.total_tokens;
@@ -42,7 +42,7 @@ pub fn usage_tokens(usage: &Usage) -> u64 {
     [usage.output, usage.cache_read, usage.cache_write].into_iter().fold(usage.input, u64::saturating_add)
 }
 
-/// An estimate of one message.
+/// Estimated tokens of one message.
 pub fn message_tokens(message: &Message) -> u64 {
     match message {
         Message::System(system) => {
@@ -59,12 +59,12 @@ pub fn message_tokens(message: &Message) -> u64 {
     }
 }
 
-/// Tokens of so many characters of a message, 3.5 to a token: rather too many than too few.
+/// Estimated tokens for a number of characters, at 3.5 characters per token: rather too many than too few.
 fn tokens(chars: u64) -> u64 {
     chars.saturating_mul(2).div_ceil(7)
 }
 
-/// Tokens of a text, four characters to a token.
+/// Estimated tokens of a text, at four characters per token.
 pub fn text_tokens(text: &str) -> u64 {
     utf16_len(text).div_ceil(CHARS_PER_TOKEN)
 }
@@ -92,7 +92,7 @@ pub fn json_len(value: &(impl Serialize + ?Sized)) -> u64 {
     serde_json::to_string(value).map_or(0, |json| utf16_len(&json))
 }
 
-/// Length as the reference counts it: in UTF-16 units.
+/// Length in UTF-16 units, as the reference counts.
 pub fn utf16_len(text: &str) -> u64 {
     text.chars().map(|c| c.len_utf16() as u64).sum()
 }

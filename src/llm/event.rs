@@ -1,20 +1,20 @@
-//! What happens while an answer streams, and the fold that turns it into a message.
+//! Events of a streamed answer, and the [`Fold`] that builds a message from them.
 //!
-//! Events carry only what is new: memory and time are linear in the answer. Whoever needs the answer so
-//! far reads it from the [`Fold`] that the stream's handle keeps.
+//! An event carries only new content, so that memory and time are linear in the answer. The answer so far is
+//! in the [`Fold`] of the stream's handle.
 
 use super::json_stream::PartialJson;
 use super::message::{
     AssistantMessage, Block, Extra, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
 };
+use serde_json::Value;
 use std::time::Duration;
 
-/// One step of an answer. `index` is the block's place in the message's content.
+/// One event of an answer. `index` is the position of a block in the message's content.
 ///
-/// A stream begins with `Start` and ends with exactly one `Done` or `Error`; a failure before the
-/// provider answered may be an `Error` alone. A block's events come in the order start, deltas, end;
-/// blocks may be open at the same time. A block of text that turns out to have been thinking ends, and the
-/// same index begins again as what it was.
+/// A stream begins with `Start` and ends with exactly one `Done` or `Error`; a failure before the provider
+/// answers may be an `Error` alone. The events of a block are start, deltas, end; several blocks may be open
+/// at a time. A text block that turns out to be thinking ends, and a thinking block begins at its index.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantEvent {
     Start,
@@ -51,14 +51,14 @@ pub enum AssistantEvent {
         index: usize,
         delta: String,
     },
-    /// The call is complete; what is `Some` here replaces what the start said.
+    /// The end of a tool call. A field that is `Some` replaces the value from the start event.
     ToolCallEnd {
         index: usize,
         id: Option<String>,
         name: Option<String>,
         thought_signature: Option<String>,
     },
-    /// Facts about the answer as a whole.
+    /// Information about the answer as a whole.
     Info(Box<Info>),
     Done {
         reason: StopReason,
@@ -72,27 +72,27 @@ impl AssistantEvent {
     }
 }
 
-/// Facts that replace earlier ones where they are `Some`.
+/// Information about an answer. A field that is `Some` replaces an earlier value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info {
-    /// Cumulative, with the cost filled in.
+    /// Total usage so far, with its cost.
     pub usage: Option<Usage>,
     pub response_id: Option<String>,
     pub response_model: Option<String>,
     pub provider_thinking_level: Option<String>,
     pub raw_stop_reason: Option<String>,
     pub end_turn: Option<bool>,
-    /// Tokens of the prompt that were read, and all there are. Not part of the message.
+    /// Tokens of the prompt that the server has processed, and the total. Not part of the message.
     pub prompt_progress: Option<(u64, u64)>,
     /// Notice to the user about a setting that the server rejected. Not part of the message.
     pub notice: Option<String>,
-    /// What is said of blocks beside their own events.
+    /// Information about single blocks.
     pub blocks: Vec<BlockInfo>,
-    /// Further fields of the message, as the reference stores them.
+    /// Additional fields of the message, in the reference's format.
     pub extra: Extra,
 }
 
-/// Facts about one block, which may come after its end.
+/// Information about one block, which may arrive after the block's end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockInfo {
     pub index: usize,
@@ -101,35 +101,36 @@ pub struct BlockInfo {
     pub namespace: Option<String>,
 }
 
-/// Why a stream failed. The text is what the user reads; the rest is for who decides what comes next.
+/// Why a stream failed. `message` is for the user; the other fields are for deciding on a retry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamError {
     pub kind: ErrorKind,
     pub message: String,
-    /// HTTP status, where there was an answer.
+    /// HTTP status, if the server answered.
     pub status: Option<u16>,
-    /// What the server asked for.
+    /// Wait before a retry that the server requested, in milliseconds.
     pub retry_after_ms: Option<u64>,
     pub request_id: Option<String>,
-    /// Fields that the message of the failed answer keeps, as the reference stores them.
+    /// Fields to store in the message of the failed answer, in the reference's format.
     pub extra: Option<Box<Extra>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The user's own abort.
+    /// The user aborted the request.
     Aborted,
-    /// No key, or the key was refused.
+    /// The key is missing or was rejected.
     Auth,
-    /// The request could not be made (unknown api, bad model, bad header), or the server calls it invalid.
+    /// The request could not be built (unknown API, invalid model or header), or the server called it
+    /// invalid.
     Request,
-    /// Name lookup, connection, TLS, a body cut short.
+    /// A failure of name lookup, connection or TLS, or a body that was cut off.
     Transport,
-    /// One of the two clocks ran out.
+    /// A time limit was exceeded, such as one of [`Clocks`](crate::llm::options::Clocks).
     Timeout,
-    /// The server answered with an error status or an error inside the stream.
+    /// The server answered with an error status, or sent an error inside the stream.
     Provider,
-    /// The server sent what the protocol does not allow.
+    /// The server violated the protocol.
     Protocol,
 }
 
@@ -158,14 +159,14 @@ impl std::fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// The answer so far.
+/// Builds the message of an answer from its events.
 pub struct Fold {
     message: AssistantMessage,
-    /// One parser for each tool call that is open, by block index.
+    /// A parser for each open tool call, with the index of its block.
     arguments: Vec<(usize, PartialJson)>,
 }
 
-/// Short: an answer that streams would be repeated with every step of it.
+/// Brief, so that logs do not repeat a streamed answer at each event.
 impl std::fmt::Debug for Fold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fold").field("blocks", &self.message.content.len()).finish_non_exhaustive()
@@ -173,7 +174,7 @@ impl std::fmt::Debug for Fold {
 }
 
 impl Fold {
-    /// `message` is the empty answer: api, provider, model and timestamp.
+    /// `message` is the empty answer, with api, provider, model and timestamp.
     pub fn new(message: AssistantMessage) -> Self {
         Self { message, arguments: Vec::new() }
     }
@@ -182,7 +183,7 @@ impl Fold {
         &self.message
     }
 
-    /// The answer, without the room that its texts grew in.
+    /// The answer, without spare capacity in its texts.
     pub fn into_message(mut self) -> AssistantMessage {
         let content = &mut self.message.content;
         content.shrink_to_fit();
@@ -196,12 +197,12 @@ impl Fold {
         self.message
     }
 
-    /// The arguments of an open tool call as far as they are known.
+    /// The arguments of an open tool call as far as received.
     pub fn open_arguments(&self, index: usize) -> Option<&PartialJson> {
         self.arguments.iter().find(|(at, _)| *at == index).map(|(_, parser)| parser)
     }
 
-    /// Takes one event in. Cost: the size of the event.
+    /// Applies one event, in time linear in its size.
     pub fn apply(&mut self, event: &AssistantEvent) {
         match event {
             AssistantEvent::Start => {}
@@ -265,7 +266,7 @@ impl Fold {
     }
 
     fn put(&mut self, index: usize, block: Block) {
-        // Protocols number blocks from zero without gaps; a gap would be filled with empty text.
+        // Protocols number blocks from zero without gaps; a gap is filled with empty text.
         while self.message.content.len() < index {
             self.message.content.push(Block::Text(TextContent::default()));
         }
@@ -299,7 +300,7 @@ impl Fold {
         }
     }
 
-    /// Calls of a failed answer keep what was read of them.
+    /// Stores the arguments received so far in the calls that a failed answer left open.
     fn keep_open_calls(&mut self) {
         for (index, parser) in self.arguments.drain(..) {
             if let Some(Block::ToolCall(call)) = self.message.content.get_mut(index) {
@@ -308,7 +309,7 @@ impl Fold {
         }
     }
 
-    /// The answer has ended, so long after it was begun.
+    /// Sets the duration of the answer.
     pub fn took(&mut self, time: Duration) {
         self.message.duration_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
@@ -338,7 +339,11 @@ impl Fold {
             }
         }
         for (key, value) in info.extra.iter() {
-            message.extra.insert(key.clone(), value.clone());
+            match (message.extra.get_mut(key), value) {
+                // Diagnostics come from several places.
+                (Some(Value::Array(all)), Value::Array(more)) => all.extend(more.iter().cloned()),
+                _ => drop(message.extra.insert(key.clone(), value.clone())),
+            }
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Cuts a stream of bytes into the messages of an AWS event stream (`application/vnd.amazon.eventstream`).
+//! Decodes an AWS event stream (`application/vnd.amazon.eventstream`).
 //!
 //! ```text
 //! | total length | headers' length | CRC of these 8 bytes | headers | payload | CRC of all before |
 //! ```
 //!
-//! Numbers are big endian, checksums are CRC-32. Both checksums are checked, the first one before the
-//! lengths are believed. A message that lies whole in the bytes at hand is passed on without a copy.
+//! Numbers are big-endian, checksums are CRC-32. The first checksum is checked before the lengths are used. A
+//! message that is complete in the current bytes is passed on without a copy.
 //!
-//! A message is told as a name and data, like a server-sent event: the type of an event or of an
-//! exception and the payload, which is JSON. An error without a type of its own is `error`, with `code`
-//! and `message`.
+//! Each message yields a name and data, like a server-sent event: the type of an event or exception, and its
+//! payload, which is JSON. An error without a type has the name `error` and an object with `code` and
+//! `message`.
 
 use serde_json::json;
 
-/// The most bytes that one message may have. The first byte of a stream is therefore zero, which no text
-/// begins with.
+/// Maximum size of a message, in bytes. The first byte of a stream is therefore zero, which no text begins
+/// with.
 pub const MESSAGE_LIMIT: usize = (1 << 24) - 1;
 
 const PRELUDE: usize = 12;
@@ -22,25 +22,25 @@ const CHECKSUM: usize = 4;
 
 #[derive(Default)]
 pub struct EventStreamDecoder {
-    /// A message whose end has not come yet.
+    /// An incomplete message.
     begun: Vec<u8>,
 }
 
-/// Why a stream cannot be read on.
+/// Why a stream cannot be decoded further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// A message of more than [`MESSAGE_LIMIT`] bytes.
+    /// A message has more than [`MESSAGE_LIMIT`] bytes.
     TooLarge,
-    /// A checksum does not fit.
+    /// A checksum is wrong.
     Checksum,
-    /// The lengths or headers of a message make no sense.
+    /// The lengths or headers of a message are invalid.
     Malformed,
     /// The stream ended inside a message.
     Cut,
 }
 
 impl EventStreamDecoder {
-    /// Takes the next bytes and calls `each` with name and data of every message that is complete.
+    /// Decodes the next bytes, and calls `each` with the name and data of every complete message.
     pub fn feed<E: From<Broken>>(
         &mut self,
         bytes: &[u8],
@@ -68,7 +68,7 @@ impl EventStreamDecoder {
         Ok(())
     }
 
-    /// The bytes have ended.
+    /// Ends the stream. An error if a message is incomplete.
     pub fn end(&self) -> Result<(), Broken> {
         match self.begun.is_empty() {
             true => Ok(()),
@@ -102,7 +102,7 @@ fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Tells a whole message; one of a kind that is not known says nothing.
+/// Calls `each` for a complete message. A message of unknown type is skipped.
 fn tell<E: From<Broken>>(
     message: &[u8],
     each: &mut impl FnMut(&str, &str) -> Result<(), E>,
@@ -128,7 +128,7 @@ fn tell<E: From<Broken>>(
     }
 }
 
-/// The headers that say what a message is.
+/// The headers that identify a message.
 #[derive(Default)]
 struct Headers<'a> {
     message_type: Option<&'a str>,
@@ -157,7 +157,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The first header: its name, its value if that is text, and the bytes after it.
+/// Splits off the first header: its name, its value if that is text, and the remaining bytes.
 fn header(bytes: &[u8]) -> Option<(&[u8], Option<&str>, &[u8])> {
     const TEXT: u8 = 7;
     let (&length, rest) = bytes.split_first()?;
@@ -181,7 +181,7 @@ fn header(bytes: &[u8]) -> Option<(&[u8], Option<&str>, &[u8])> {
     Some((name, text.flatten(), rest))
 }
 
-/// A message, for tests that stand in for a server.
+/// Encodes a message, for tests that imitate a server.
 #[cfg(test)]
 pub fn message(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     let mut head = Vec::new();
@@ -195,7 +195,7 @@ pub fn message(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     frame(&head, payload.as_bytes())
 }
 
-/// An event, for tests that stand in for a server.
+/// Encodes an event, for tests that imitate a server.
 #[cfg(test)]
 pub fn event(kind: &str, payload: &str) -> Vec<u8> {
     message(&[(":event-type", kind), (":message-type", "event")], payload)
@@ -234,7 +234,7 @@ mod tests {
         (events, result.and_then(|()| decoder.end()))
     }
 
-    /// Checks what `input` says: whole, cut in two at every byte, and byte by byte.
+    /// Checks the decoded messages of `input`: whole, cut in two at every byte, and byte by byte.
     #[track_caller]
     fn check(input: &[u8], expected: &[(&str, &str)], end: Result<(), Broken>) {
         let expected = expected.iter().map(|(name, data)| ((*name).to_owned(), (*data).to_owned()));

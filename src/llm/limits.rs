@@ -1,4 +1,4 @@
-//! What a request may cost: output tokens, thinking budgets, cache time; and what else is merged into it.
+//! Limits of a request: output tokens, thinking budget, cache retention; and its sampling parameters.
 
 use crate::base::env::Env;
 use crate::llm::context::Context;
@@ -7,27 +7,27 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, StreamOptions};
 use serde_json::Value;
 
-/// Kept free of the context window, for what the estimate missed.
+/// Tokens of the context window that are reserved for errors of the estimate.
 const SAFETY_TOKENS: u64 = 4096;
 
-/// The part of the input, in percent, that is kept free beside it: routers count with tokenizers of their own.
+/// Part of the input that is reserved as well, in percent: the tokenizers of routers count differently.
 const SAFETY_PERCENT: u64 = 15;
 
-/// The part is kept free only while this much is left for the answer, in tokens.
+/// The percentage is reserved only while this many tokens remain for the answer.
 const OUTPUT_WITH_PART: u64 = 32_768;
 
-/// Left for the answer when thinking counts against the same limit.
+/// Tokens reserved for the answer if thinking counts towards the limit.
 pub const MIN_ANSWER_TOKENS: u64 = 1024;
 
-/// The most tokens that an answer may have: what was asked for, else the model's own limit, and never
-/// more than the window has left. `None` when nothing is known.
+/// The output limit of a request: the requested one, otherwise the model's, but at most what remains of the
+/// context window. `None` if the model has no limit.
 pub fn output_tokens(model: &Model, context: &Context, options: &StreamOptions) -> Option<u64> {
     let wanted = options.max_tokens.unwrap_or(model.max_tokens);
     (wanted > 0).then(|| clamp_to_window(model, context, wanted))
 }
 
-/// `wanted`, or what the window has left if that is less; at least 1. Where a small window leaves little
-/// beside the margin, half of it is the margin: answers of one token would never end a turn.
+/// Limits `wanted` to the rest of the context window; at least 1. If little remains, at most half of it is
+/// reserved: answers of one token would never end a turn.
 pub fn clamp_to_window(model: &Model, context: &Context, wanted: u64) -> u64 {
     if model.context_window == 0 {
         return wanted.max(1);
@@ -43,7 +43,7 @@ pub fn clamp_to_window(model: &Model, context: &Context, wanted: u64) -> u64 {
     wanted.min(room.max(1))
 }
 
-/// The level to ask for; `None` for no thinking.
+/// The thinking level to request; `None` for no thinking.
 pub fn thinking_level(model: &Model, options: &StreamOptions) -> Option<ThinkingLevel> {
     if options.thinking == ThinkingLevel::Off {
         return None;
@@ -52,7 +52,7 @@ pub fn thinking_level(model: &Model, options: &StreamOptions) -> Option<Thinking
     (level != ThinkingLevel::Off).then_some(level)
 }
 
-/// Tokens of thinking for a level, before any limit.
+/// Thinking tokens for a level, before any limit.
 pub fn thinking_budget(level: ThinkingLevel, options: &StreamOptions) -> u64 {
     let level = level.min(ThinkingLevel::High);
     let budgets = &options.thinking_budgets;
@@ -69,13 +69,13 @@ pub fn thinking_budget(level: ThinkingLevel, options: &StreamOptions) -> u64 {
     )
 }
 
-/// `budget`, cut so that an answer fits beside it under `ceiling`.
+/// Limits `budget`, so that an answer fits beside it under `ceiling`.
 pub fn with_room_for_answer(budget: u64, ceiling: u64) -> u64 {
     budget.min(ceiling.saturating_sub(MIN_ANSWER_TOKENS))
 }
 
-/// How long the provider is asked to keep the prompt: as the caller says, and `PI_CACHE_RETENTION=long`
-/// makes it long.
+/// How long the provider should keep the prompt in its cache: as in `options`; `PI_CACHE_RETENTION=long`
+/// turns short into long.
 pub fn cache_retention(options: &StreamOptions) -> CacheRetention {
     let long = || setting(options, "PI_CACHE_RETENTION").as_deref() == Some("long");
     match options.cache {
@@ -84,32 +84,32 @@ pub fn cache_retention(options: &StreamOptions) -> CacheRetention {
     }
 }
 
-/// The session id where the provider may use it to find its cache again.
+/// The session id, if the provider may use it to find its prompt cache.
 pub fn cache_session(options: &StreamOptions) -> Option<&str> {
     let session = options.session_id.as_deref()?;
     (cache_retention(options) != CacheRetention::None && !session.is_empty()).then_some(session)
 }
 
-/// The longest `prompt_cache_key`, in characters.
+/// Maximum length of a `prompt_cache_key`, in characters.
 const CACHE_KEY_LIMIT: usize = 64;
 
-/// The session id as the `prompt_cache_key` of OpenAI and of servers like it.
+/// The session id as `prompt_cache_key`, for OpenAI and compatible servers.
 pub fn cache_key(options: &StreamOptions) -> Option<String> {
     let session = cache_session(options)?;
     Some(session.chars().take(CACHE_KEY_LIMIT).collect())
 }
 
-/// When the session is named to the server's cache (`prompt_cache_key`).
+/// When `prompt_cache_key` is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheKey {
-    /// At OpenAI, and where the prompt is to be kept for long.
+    /// Sent to OpenAI, and to other servers with long cache retention.
     Auto,
     Always,
     Never,
 }
 
 impl CacheKey {
-    /// `compat.promptCacheKeyMode` of `model`.
+    /// Reads `compat.promptCacheKeyMode` of `model`.
     pub fn of(model: &Model) -> Self {
         match model.compat.as_ref().and_then(|compat| compat.get("promptCacheKeyMode")?.as_str()) {
             Some("enabled") => Self::Always,
@@ -119,7 +119,8 @@ impl CacheKey {
     }
 }
 
-/// The model's sampling parameters, those of the thinking level over them, and the caller's over both.
+/// The model's sampling parameters, then those of its thinking level, then the caller's; later ones override
+/// earlier ones.
 pub fn sampling_params<'a>(
     model: &'a Model,
     options: &'a StreamOptions,
@@ -131,7 +132,7 @@ pub fn sampling_params<'a>(
     own.chain(of_level.into_iter().flatten()).chain(&options.sampling_params)
 }
 
-/// A value of the credential's settings, else of the process environment.
+/// A variable of the credential's settings, otherwise of the process environment.
 pub fn setting(options: &StreamOptions, name: &str) -> Option<String> {
     Env::process().with(&options.env).get(name)
 }

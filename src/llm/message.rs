@@ -1,18 +1,19 @@
-//! What is said between the user, the model and the tools.
+//! Messages between the user, the model and the tools.
 //!
-//! The JSON is that of the reference's message types, field for field; fields that are not known here
-//! are kept in `extra` and written back. Timestamps are Unix milliseconds.
+//! The JSON format is that of the reference, field for field; unknown fields are kept in `extra` and written
+//! back. Timestamps are Unix milliseconds.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
-/// Fields of a newer version, kept for the way back. Small while there are none: every block has them.
+/// Unknown fields, such as those of a newer version, which are written back. One word in size if empty, since
+/// every block contains an `Extra`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extra(Option<Box<Map<String, Value>>>);
 
-/// A message that a provider understands. Cheap to clone.
+/// A message for a provider. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
@@ -22,16 +23,16 @@ pub enum Message {
     ToolResult(Arc<ToolResultMessage>),
 }
 
-/// One piece of a message's content.
+/// One block of a message's content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Block {
     Text(TextContent),
     Thinking(ThinkingContent),
     Image(ImageContent),
-    /// Boxed, since a list of blocks has room for the largest kind in each place.
+    /// Boxed, since each element of a list takes the size of the largest variant.
     ToolCall(Box<ToolCall>),
-    /// A kind that is not known here: kept, never sent.
+    /// An unknown kind of block: kept, but never sent.
     #[serde(untagged)]
     Other(Value),
 }
@@ -50,10 +51,10 @@ pub struct TextContent {
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingContent {
     pub thinking: String,
-    /// Opaque data that lets the same provider continue from this block.
+    /// Opaque data with which the provider can continue from this block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_signature: Option<String>,
-    /// The text was withheld; the encrypted payload is in `thinking_signature`.
+    /// True if the text was withheld; the encrypted payload is in `thinking_signature`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<bool>,
     #[serde(flatten)]
@@ -71,7 +72,7 @@ pub struct ImageContent {
 }
 
 impl ImageContent {
-    /// The image as a URL that holds it.
+    /// The image as a data URL.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.mime_type, self.data)
     }
@@ -83,7 +84,7 @@ pub struct ToolCall {
     pub id: String,
     pub name: String,
     pub arguments: Map<String, Value>,
-    /// Why the text of the arguments is not a JSON object, and the text. Such a call must not run; `arguments` is
+    /// Why the arguments are not a JSON object, with their text. Such a call must not run; `arguments` is
     /// empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_error: Option<String>,
@@ -95,7 +96,7 @@ pub struct ToolCall {
     pub extra: Extra,
 }
 
-/// Plain text or blocks: both forms are found in files and sent by clients.
+/// Plain text or blocks; both occur in files and in clients' requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Content {
@@ -123,7 +124,7 @@ pub struct SystemMessage {
     pub extra: Extra,
 }
 
-/// A tool as the model sees it. `parameters` is a JSON schema of an object.
+/// A tool as declared to the model. `parameters` is a JSON schema of an object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
@@ -170,7 +171,7 @@ pub struct AssistantMessage {
     pub timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The model that answered, where it is not the one that was asked.
+    /// The model that answered, if it differs from the requested one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +189,7 @@ pub struct AssistantMessage {
     /// Milliseconds from `timestamp` to the end of the answer, by a monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The thinking level that the agent asked for.
+    /// The thinking level that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<Box<str>>,
     #[serde(flatten)]
@@ -204,12 +205,12 @@ pub struct ToolResultMessage {
     pub content: Vec<Block>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Model work done inside the tool; not part of the conversation's own usage.
+    /// Usage of models inside the tool; not part of the conversation's own usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     #[serde(default)]
     pub is_error: bool,
-    /// Milliseconds that the tool ran, by a monotonic clock; none for a call that did not run.
+    /// Running time of the tool in milliseconds, by a monotonic clock; `None` if the call did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     #[serde(default)]
@@ -218,7 +219,7 @@ pub struct ToolResultMessage {
     pub extra: Extra,
 }
 
-/// Why a message ended. `Pending` exists only while it streams and is never stored.
+/// Why a message ended. `Pending` is used only during streaming and is never stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StopReason {
@@ -232,7 +233,7 @@ pub enum StopReason {
     Deferred,
 }
 
-/// Tokens of one answer, and what they cost in US dollars.
+/// Tokens of one answer, and their cost in US dollars.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -245,10 +246,10 @@ pub struct Usage {
     pub cache_read: u64,
     #[serde(default, with = "number::count")]
     pub cache_write: u64,
-    /// The part of `cache_write` that is kept for an hour.
+    /// The part of `cache_write` that is cached for an hour.
     #[serde(default, rename = "cacheWrite1h", skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<u64>,
-    /// The part of `output` that was thinking, where the provider says so.
+    /// The part of `output` that was thinking, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<u64>,
     #[serde(default, with = "number::count")]
@@ -272,13 +273,12 @@ pub struct UsageCost {
     pub cache_write: f64,
     #[serde(default, with = "number::amount")]
     pub total: f64,
-    /// `total` is what the provider has billed, not a sum of catalogue prices.
+    /// True if `total` is the provider's bill, not a sum of catalogue prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_from_provider: Option<bool>,
 }
 
-/// Reads a list and keeps no room behind its last item: long conversations are lists of one block, which would be
-/// given room for four.
+/// Reads a list without spare capacity: most lists have one block, but a vector would reserve room for four.
 fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::Error> {
     let mut blocks = Vec::deserialize(deserializer)?;
     blocks.shrink_to_fit();
@@ -354,7 +354,7 @@ impl Content {
         }
     }
 
-    /// The content as blocks; plain text becomes one text block (none when empty).
+    /// The content as blocks. Plain text becomes one text block, or none if it is empty.
     pub fn to_blocks(&self) -> Vec<Block> {
         match self {
             Self::Text(text) if text.is_empty() => Vec::new(),
@@ -409,7 +409,7 @@ impl Message {
 }
 
 impl SystemMessage {
-    /// The whole message as a prompt: its content, then its sections, with an empty line between.
+    /// The message as a prompt: its content, then its sections, separated by empty lines.
     pub fn prompt(&self) -> String {
         let content = self.content.text();
         let sections = self.sections.iter().flatten();
@@ -431,7 +431,7 @@ impl AssistantMessage {
         self.content.iter().filter_map(Block::as_tool_call)
     }
 
-    /// The answer ended in an error or was aborted: it is kept, and never sent again.
+    /// True if the answer ended in an error or was aborted: it is stored, but never sent again.
     pub fn is_failed(&self) -> bool {
         matches!(self.stop_reason, StopReason::Error | StopReason::Aborted)
     }
@@ -444,7 +444,7 @@ pub fn now_ms() -> u64 {
         .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Numbers as JavaScript writes them: whole ones without a fraction, whatever the type.
+/// Numbers in JavaScript's format: whole numbers have no fraction, regardless of the type.
 pub mod number {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,7 +1,7 @@
-//! Talking to a model: messages and events, what a model is, and one streamed request.
+//! Requests to models: messages, events, models, and streaming.
 //!
-//! [`stream::start`] runs a protocol ([`protocol`]) on a thread and gives events. Not here: the protocols
-//! themselves (`wire`), which models there are (`models`), and whose key is sent (`auth`).
+//! [`stream::start`] runs a [`protocol`] on a thread and yields events. Not here: the protocols themselves
+//! (`wire`), the list of models (`models`), and credentials (`auth`).
 
 pub mod body;
 pub mod classify;

@@ -1,4 +1,4 @@
-//! What is known about a model, in the JSON of the reference's catalogue and `models.json`.
+//! The properties of a model, in the JSON format of the reference's catalogue and `models.json`.
 
 use super::message::{Extra, Usage, UsageCost, number};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Model {
     pub base_url: String,
     #[serde(default)]
     pub reasoning: bool,
-    /// Thinking level to the provider's own word; `null` takes the level away.
+    /// Maps a thinking level to the provider's name for it; `null` removes the level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level_map: Option<Map<String, Value>>,
     /// `text`, `image`.
@@ -28,27 +28,27 @@ pub struct Model {
     pub cost: Cost,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_cache: Option<Value>,
-    /// Tokens.
+    /// Size of the context window in tokens.
     #[serde(default, with = "number::count")]
     pub context_window: u64,
-    /// Tokens of one answer.
+    /// Maximum output tokens of one answer.
     #[serde(default, with = "number::count")]
     pub max_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params: Option<Map<String, Value>>,
-    /// Sampling parameters of each thinking level, over those of the model.
+    /// Sampling parameters by thinking level, which override `sampling_params`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params_by_thinking_level: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Map<String, Value>>,
-    /// Compatibility switches; each protocol reads its own.
+    /// Compatibility switches; each protocol has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Map<String, Value>>,
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Prices in US dollars for a million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
@@ -60,7 +60,8 @@ pub struct Cost {
     pub cache_read: f64,
     #[serde(default, with = "number::amount")]
     pub cache_write: f64,
-    /// The highest threshold that the request's whole input passes prices all of it.
+    /// Prices above a threshold. The highest threshold that the total input exceeds applies to the whole
+    /// request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<CostTier>,
     #[serde(flatten)]
@@ -109,19 +110,19 @@ pub struct ImageLimits {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageResize {
-    /// Pixels.
+    /// In pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_width: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_height: Option<u32>,
-    /// Bytes after base64.
+    /// Size in bytes after base64 encoding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// How much a model is asked to think. Ordered from none to most.
+/// How much a model should think, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingLevel {
@@ -156,7 +157,7 @@ impl ThinkingLevel {
     }
 }
 
-/// An address without what may be secret in it: user and password, and all from the query on.
+/// Removes possible secrets from a URL: user, password, query and fragment.
 pub fn shown_url(url: &str) -> Cow<'_, str> {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = plain.split_once("://").map_or(("", plain), |(scheme, rest)| (scheme, rest));
@@ -169,7 +170,7 @@ pub fn shown_url(url: &str) -> Cow<'_, str> {
 }
 
 impl Model {
-    /// The model as other programs are told of it.
+    /// The model without secrets in its base URL, for other programs.
     pub fn shown(&self) -> Cow<'_, Self> {
         let base_url = shown_url(&self.base_url);
         match base_url == self.base_url {
@@ -178,7 +179,7 @@ impl Model {
         }
     }
 
-    /// What stands in a model's place while there is none.
+    /// Placeholder for a missing model.
     pub fn none() -> Self {
         Self {
             id: "no-model".to_owned(),
@@ -210,8 +211,9 @@ impl Model {
         self.input.iter().any(|kind| kind == "image")
     }
 
-    /// The levels this model has, in order. A model that does not reason has only `off`;
-    /// `xhigh` and `max` exist only where the map names them; `null` takes a level away.
+    /// The levels that the model supports, in ascending order. A model without reasoning supports only `off`;
+    /// `xhigh` and `max` are supported only if `thinking_level_map` names them; `null` in the map removes a
+    /// level.
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
         if !self.reasoning {
             return vec![ThinkingLevel::Off];
@@ -227,19 +229,19 @@ impl Model {
             .collect()
     }
 
-    /// The nearest level the model has: upward first, then downward.
+    /// The nearest supported level: the next higher one, otherwise the highest.
     pub fn clamp_thinking(&self, wanted: ThinkingLevel) -> ThinkingLevel {
         let levels = self.thinking_levels();
         let above = levels.iter().copied().find(|&level| level >= wanted);
         above.or(levels.last().copied()).unwrap_or_default()
     }
 
-    /// The provider's own word for `level`, where the map gives one.
+    /// The provider's name for `level`, if `thinking_level_map` has one.
     pub fn thinking_word(&self, level: ThinkingLevel) -> Option<&str> {
         self.thinking_level_map.as_ref()?.get(level.name())?.as_str()
     }
 
-    /// Fills `usage.cost` from this model's prices. One-hour cache writes cost twice the input price.
+    /// Sets `usage.cost` by the model's prices. One-hour cache writes cost twice the input price.
     #[allow(clippy::cast_precision_loss)] // token counts are far below 2^52
     pub fn price(&self, usage: &mut Usage) {
         let whole_input = usage.input + usage.cache_read + usage.cache_write;
@@ -269,12 +271,12 @@ impl Model {
     }
 }
 
-/// The id of a provider, for its present or its former one. Files of earlier versions hold former ids.
+/// The present id of a provider, for its present or former id. Files of earlier versions contain former ids.
 pub fn provider_id(name: &str) -> &str {
     former_provider_id("azure").filter(|former| *former == name).map_or(name, |_| "azure")
 }
 
-/// The id that a provider had in earlier versions, if that was another one.
+/// The id of a provider in earlier versions; `None` if the id has not changed.
 pub fn former_provider_id(id: &str) -> Option<&'static str> {
     (id == "azure").then_some("azure-openai-responses")
 }
@@ -284,7 +286,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The levels of a model, and what each of the seven becomes on it, as the reference has them.
+    /// Checks the levels of a model, and to which level each of the seven is clamped, as in the reference.
     #[track_caller]
     fn check(map: Value, levels: &str, clamped: &str) {
         let model =

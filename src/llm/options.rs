@@ -1,4 +1,4 @@
-//! What one request asks for beyond the conversation: key, limits, thinking, clocks.
+//! Options of a request: key, limits, thinking, time limits.
 
 use super::model::ThinkingLevel;
 use super::secret::{Secret, Vault};
@@ -6,32 +6,32 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one request may ask for beyond the conversation.
+/// Options of a request.
 #[derive(Clone, Debug, Default)]
 pub struct StreamOptions {
-    /// The resolved key; never printed.
+    /// The resolved key, which is never printed.
     pub api_key: Option<Secret>,
-    /// Added to the protocol's own headers; `None` takes one away.
+    /// Added to the protocol's headers; `None` removes a header.
     pub headers: Vec<(String, Option<String>)>,
-    /// Settings of the credential, before the process environment.
+    /// Variables of the credential, which override the process environment.
     pub env: Vec<(String, String)>,
-    /// What requests to AWS are signed with.
+    /// Credentials and endpoint of a request to AWS.
     pub aws: Option<Arc<Access>>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u64>,
-    /// Clamped to the model by the caller.
+    /// Must be a level that the model supports.
     pub thinking: ThinkingLevel,
-    /// Tokens for a level, where the provider takes a budget.
+    /// Token budgets by level, for providers that accept a budget.
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
     pub cache: CacheRetention,
-    /// Lets a provider route requests of one conversation to the same cache.
+    /// Lets a provider route the requests of a conversation to one cache.
     pub session_id: Option<String>,
-    /// Merged into the body as it is, for servers on the OpenAI protocols.
+    /// Merged into the body unchanged, for servers with OpenAI protocols.
     pub sampling_params: Map<String, Value>,
     pub tool_choice: Option<ToolChoice>,
     pub clocks: Clocks,
     pub resend: Resend,
-    /// What is hidden in the request and in its answer.
+    /// Secrets to hide in the request and its answer.
     pub vault: Vault,
 }
 
@@ -51,7 +51,7 @@ pub enum ToolChoice {
 }
 
 impl ToolChoice {
-    /// The word that most protocols have for it.
+    /// The name that most protocols use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -61,14 +61,15 @@ impl ToolChoice {
     }
 }
 
-/// How long a server may say nothing. Comments and pings say nothing. `None` waits for ever.
+/// Time limits without an event from the server; comments and pings do not count as events. `None` waits for
+/// ever.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
     /// Until the first event.
     pub first: Option<Duration>,
     /// Between two events.
     pub idle: Option<Duration>,
-    /// The user has chosen `first`: it counts for a server on this machine too.
+    /// True if the user set `first`, which then also applies to a server on this machine.
     pub is_chosen: bool,
 }
 
@@ -79,27 +80,27 @@ impl Default for Clocks {
     }
 }
 
-/// How often a request is sent again.
+/// Retries of a failed request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resend {
     pub count: u64,
-    /// The longest wait that a server may ask for, in milliseconds; 0 for any.
+    /// The longest wait that a server may request, in milliseconds; 0 for any.
     pub delay_ms_max: u64,
 }
 
-/// Where a request goes, and what it is signed with.
+/// The credentials, region and endpoint of a request to AWS.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// `None` where a key goes in their place.
+    /// `None` if an API key is sent instead of a signature.
     pub keys: Option<Keys>,
     pub region: String,
-    /// The address in place of the model's.
+    /// Replaces the model's base URL.
     pub endpoint: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// No secret: it is in every signature.
+    /// Not a secret: every signature contains it.
     pub id: String,
     pub secret: Secret,
     pub session_token: Option<Secret>,

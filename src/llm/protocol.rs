@@ -1,7 +1,7 @@
-//! What a wire protocol is to the stream that runs it: a request and a decoder, both pure.
+//! The interface between a wire protocol and the stream that runs it.
 //!
-//! A protocol makes a request of model, context and options, and a decoder that is fed frames and yields
-//! events. Threads, sockets, clocks and aborts are in `llm::stream`, once.
+//! A protocol builds a request from model, context and options, and provides a decoder that turns frames into
+//! events. Both are free of I/O: threads, sockets, clocks and aborts are in `llm::stream`.
 
 use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct HttpRequest {
     pub url: String,
-    /// Names in lower case. Values that are secrets are marked by name in `llm::http`.
+    /// Names in lower case. `llm::http` recognizes secret headers by name.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -24,11 +24,11 @@ pub struct HttpRequest {
 pub enum Frame<'a> {
     /// A server-sent event, or a message of an AWS event stream.
     Sse { event: &'a str, data: &'a str },
-    /// A whole JSON body, from a server that does not stream.
+    /// A complete JSON body, from a server that does not stream.
     Body(&'a str),
 }
 
-/// A protocol that goes over HTTP.
+/// A protocol based on HTTP.
 pub trait Protocol: Send + Sync {
     fn request(
         &self,
@@ -38,8 +38,7 @@ pub trait Protocol: Send + Sync {
     ) -> Result<HttpRequest, StreamError>;
     fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder>;
 
-    /// Signs the request in its final form, with the caller's headers in it, where a key in a header is
-    /// not enough.
+    /// Signs the final request, including the caller's headers, if a key in a header is not enough.
     fn sign(
         &self,
         _url: &str,
@@ -51,39 +50,40 @@ pub trait Protocol: Send + Sync {
         Ok(())
     }
 
-    /// Adds to an error what this protocol's users should know; `body` is the beginning of what the server
-    /// said with its error status.
+    /// Adds advice about this protocol to an error. `body` is the start of the server's error body.
     fn explain(&self, _error: &mut StreamError, _headers: &[(String, String)], _body: &str) {}
 
-    /// What the message keeps of a failure besides its text. `answered`: the status said that all was well.
+    /// Adds fields about a failure that the message should store. `answered`: true if the status was a
+    /// success.
     fn diagnose(&self, _error: &mut StreamError, _answered: bool) {}
 
-    /// True if an abort first ends the blocks that are open.
+    /// True if open blocks are ended before an abort.
     fn closes_when_aborted(&self) -> bool {
         false
     }
 }
 
-/// Turns frames into events. Pure: no clock, no socket.
+/// Turns frames into events, without I/O.
 pub trait Decoder: Send {
-    /// Takes one frame. An `Err` ends the stream with that error; events already in `out` are kept.
-    /// A frame that carries nothing (a ping) leaves `out` as it is.
+    /// Decodes one frame. An `Err` ends the stream; events already in `out` are kept. A frame without
+    /// content, such as a ping, adds nothing to `out`.
     fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError>;
 
-    /// The server has said all it will say: emits what is left and `Done`, or says what is missing.
+    /// Ends the answer after the last frame: emits remaining events and `Done`, or returns an error if the
+    /// answer is incomplete.
     fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError>;
 
-    /// The protocol's terminal marker was seen: what follows on the wire is not waited for.
+    /// True after the protocol's end marker; further bytes are not waited for.
     fn is_done(&self) -> bool;
 }
 
-/// A source of events that is not behind HTTP: the faux provider, later an extension's.
-/// Runs on the stream's thread; `emit` blocks when the reader is slow and fails when it has gone.
+/// A source of events without HTTP, such as the faux provider. Runs on the stream's thread; `emit` blocks
+/// while the reader is slow, and fails after the reader was dropped.
 pub trait Source: Send + Sync {
     fn run(&self, call: &Call<'_>, emit: &mut dyn FnMut(AssistantEvent) -> Result<(), Gone>);
 }
 
-/// What a source is asked.
+/// The input of a source.
 pub struct Call<'a> {
     pub model: &'a Model,
     pub context: &'a Context,
@@ -91,7 +91,7 @@ pub struct Call<'a> {
     pub cancel: &'a CancelToken,
 }
 
-/// The reader has gone away.
+/// The reader of the stream was dropped.
 #[derive(Debug)]
 pub struct Gone;
 

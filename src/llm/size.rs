@@ -1,13 +1,13 @@
-//! Whether a request is larger than its provider takes, told before it is sent.
+//! Checks before a request is sent whether it exceeds the provider's size limits.
 //!
-//! Where no limit is known, nothing is guessed: the provider says no itself.
+//! If no limit is known, the provider decides.
 
 use crate::llm::context::Context;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::{Block, Content, Message};
 use crate::llm::model::Model;
 
-/// `body_bytes`: of the request as it would go out.
+/// Checks a request against the model's limits. `body_bytes`: size of the request body.
 pub fn check(model: &Model, context: &Context, body_bytes: usize) -> Result<(), StreamError> {
     let Some(limits) = &model.input_limits else {
         return Ok(());
@@ -32,7 +32,7 @@ pub fn check(model: &Model, context: &Context, body_bytes: usize) -> Result<(), 
     }
     let bytes = u64::try_from(body_bytes).unwrap_or(u64::MAX);
     if let Some(limit) = limits.max_request_bytes.filter(|limit| bytes > *limit) {
-        // The word by which a full context is known: what makes room for the one does for the other.
+        // The word that identifies a full context: compaction helps in both cases.
         return refuse(format!(
             "Not sent: the request has {}, and {name} takes at most {} (request_too_large). Compact the conversation, or go on in a new session",
             megabytes(bytes),
@@ -47,7 +47,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-/// Images of each message. The results that follow one answer travel as one message.
+/// Number of images in each message. The results of one answer's tool calls are sent as one message.
 fn image_counts(context: &Context) -> Vec<u64> {
     let count = |blocks: &[Block]| {
         let images = blocks.iter().filter(|b| matches!(b, Block::Image(_)));
@@ -88,7 +88,7 @@ mod tests {
         json!({"role": "toolResult", "toolCallId": id, "toolName": "x", "isError": false, "content": images})
     }
 
-    /// What is said, if anything.
+    /// The error of the check, if any.
     fn said(limits: Value, messages: Value, bytes: usize) -> Option<StreamError> {
         let model = testing::model(json!({"inputLimits": limits}));
         check(&model, &testing::context(&messages), bytes).err()

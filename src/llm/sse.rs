@@ -1,35 +1,39 @@
-//! Cuts a stream of bytes into server-sent events, by the rules of the WHATWG HTML standard.
+//! Decodes server-sent events, by the WHATWG HTML standard.
 //!
-//! An event whose only data line lies whole in the bytes at hand is passed on without a copy. `id` and
-//! `retry` are for reconnecting, which nobody does here.
+//! An event whose only data line is complete in the current bytes is passed on without a copy. `id` and
+//! `retry` are ignored, since they only serve reconnecting.
 //!
-//! Beyond the rules: servers that fail in the middle of a stream, Google's among them, may go on with the
-//! error as plain JSON. A line that begins with a brace, where no event has begun, and all lines up to the
-//! next blank one, are the data of an event.
+//! An extension of the standard: some servers, including Google's, send an error in mid-stream as plain JSON.
+//! If no event has begun, a line that starts with a brace, and all lines up to the next blank line, are the
+//! data of an event.
 
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
-/// The most bytes that one event may have.
+/// Maximum size of an event, in bytes.
 pub const EVENT_LIMIT: usize = 64 << 20;
 
 pub struct SseDecoder {
-    /// A line whose end has not come yet.
+    /// An incomplete line.
     line: Vec<u8>,
     event: String,
     /// The data lines so far, joined by newlines.
     data: Vec<u8>,
     has_data: bool,
-    /// The lines are plain JSON.
+    /// True while the lines are plain JSON.
     bare: bool,
-    /// The last byte was a CR: an LF after it belongs to it.
+    /// True if the last byte was a CR; a following LF belongs to it.
     after_cr: bool,
-    /// Nothing but the first line may begin with a byte order mark.
+    /// True before the first line ends, which may begin with a byte order mark.
     first_line: bool,
     limit: usize,
+    /// The id of the last event that has one.
+    pub last_id: Option<String>,
+    /// The pause that the server wants before a reconnection, in milliseconds.
+    pub retry_ms: Option<u64>,
 }
 
-/// One event is larger than [`EVENT_LIMIT`].
+/// An event is larger than [`EVENT_LIMIT`].
 #[derive(Debug, PartialEq)]
 pub struct TooLarge;
 
@@ -38,7 +42,8 @@ impl SseDecoder {
         Self::with_limit(EVENT_LIMIT)
     }
 
-    fn with_limit(limit: usize) -> Self {
+    /// `limit`: the most bytes of an event.
+    pub fn with_limit(limit: usize) -> Self {
         Self {
             line: Vec::new(),
             event: String::new(),
@@ -48,11 +53,13 @@ impl SseDecoder {
             after_cr: false,
             first_line: true,
             limit,
+            last_id: None,
+            retry_ms: None,
         }
     }
 
-    /// Takes the next bytes and calls `each` with the name (often empty) and the data of every event
-    /// that is complete. Bytes that are not UTF-8 become U+FFFD.
+    /// Decodes the next bytes, and calls `each` with the name (often empty) and data of every complete event.
+    /// Invalid UTF-8 becomes U+FFFD.
     pub fn feed<E: From<TooLarge>>(
         &mut self,
         bytes: &[u8],
@@ -63,7 +70,7 @@ impl SseDecoder {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        // The event's only data line so far, as long as it need not be copied.
+        // The event's only data line so far, while a copy is not needed.
         let mut only = None;
         while let Some(end) = memchr2(b'\n', b'\r', rest) {
             let line = &rest[..end];
@@ -94,7 +101,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// The bytes have ended: an event that only lacks its blank line counts.
+    /// Ends the stream. An event that only lacks its final blank line counts as complete.
     pub fn end<E: From<TooLarge>>(&mut self, each: impl FnMut(&str, &str) -> Result<(), E>) -> Result<(), E> {
         self.after_cr = false;
         self.feed(b"\n\n", each)
@@ -134,12 +141,16 @@ impl SseDecoder {
                 self.event.clear();
                 self.event.push_str(&String::from_utf8_lossy(value));
             }
+            b"id" if !value.is_empty() && !value.contains(&0) => {
+                self.last_id = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            b"retry" => self.retry_ms = str::from_utf8(value).ok().and_then(|value| value.parse().ok()),
             _ => {} // a comment, or a field that nobody knows
         }
         Ok(())
     }
 
-    /// Copies a data line that the bytes at hand do not outlive.
+    /// Copies a data line, so that it outlives the current bytes.
     fn keep(&mut self, data: Option<&[u8]>) {
         let Some(data) = data else { return };
         if std::mem::replace(&mut self.has_data, true) {
@@ -148,7 +159,7 @@ impl SseDecoder {
         self.data.extend_from_slice(data);
     }
 
-    /// A blank line: the event is complete. Without a data line there is none.
+    /// Emits the event at a blank line. Without a data line there is no event.
     fn dispatch<E>(
         &mut self,
         only: Option<&[u8]>,

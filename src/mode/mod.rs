@@ -16,4 +16,4 @@ mod stdin;
 pub mod stdout;
 
 /// The version of the TypeScript pi that this program follows.
-pub const REFERENCE_VERSION: &str = "0.87.1";
+pub const REFERENCE_VERSION: &str = "1.5.2";

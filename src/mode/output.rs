@@ -4,6 +4,8 @@
 //! deltas of one block are joined, and everything else blocks the caller: a run soon, a response to a command
 //! much later. If the reader has gone, a cancel token ends the run.
 
+use super::stdout;
+use crate::base::poll::WaitlessPipe;
 use crate::runtime::event::Event;
 use crate::runtime::event_json::{self, Delta};
 use crate::runtime::{CancelToken, Fatal};
@@ -23,6 +25,8 @@ const RESPONSES_WAIT_ABOVE: usize = 16 * 1024 * 1024;
 pub struct Output {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// The sink, if it is a pipe: takes a short response at once, without a change of threads.
+    pipe: Option<Mutex<WaitlessPipe>>,
     cumulative: AtomicBool,
 }
 
@@ -60,7 +64,17 @@ impl Output {
         let thread = std::thread::Builder::new()
             .name("stdout".into())
             .spawn(move || writer.write_all(sink, &broken))?;
-        Ok(Self { shared, thread: Some(thread), cumulative: cumulative.into() })
+        Ok(Self { shared, thread: Some(thread), pipe: None, cumulative: cumulative.into() })
+    }
+
+    /// Like [`Self::start`], for stdout.
+    pub fn to_stdout(cumulative: bool, broken: CancelToken) -> Result<Self, String> {
+        let stdout = stdout::open().map_err(|error| format!("Cannot write to stdout: {error}"))?;
+        let pipe = WaitlessPipe::of(&stdout).map(Mutex::new);
+        let output = Self::start(stdout, cumulative, broken);
+        let mut output = output.map_err(|error| format!("Cannot start a thread: {error}"))?;
+        output.pipe = pipe;
+        Ok(output)
     }
 
     /// True if events carry snapshots, and the events of older versions are also written.
@@ -120,8 +134,23 @@ impl Output {
         let mut state = self.shared.wait_for_room(state, RESPONSES_WAIT_ABOVE)?;
         state.end_joining();
         event_json::write(value, &mut state.ready);
-        self.shared.wake(&mut state);
+        if !self.write_at_once(&mut state) {
+            self.shared.wake(&mut state);
+        }
         Ok(())
+    }
+
+    /// Writes what is queued, if the thread has nothing to write and the pipe has room. False if it is left to
+    /// the thread.
+    fn write_at_once(&self, state: &mut State) -> bool {
+        let Some(pipe) = self.pipe.as_ref().filter(|_| state.idle) else {
+            return false;
+        };
+        let written = pipe.lock().unwrap_or_else(PoisonError::into_inner).write(&state.ready);
+        if written {
+            state.ready.clear();
+        }
+        written
     }
 
     /// Waits until all lines are written.

@@ -1,49 +1,56 @@
 //! Stdin of RPC and ACP mode. Each line is a message.
 
 use super::report;
+use crate::base::poll;
 use crate::jsonrpc::line::{self, Frame, Frames};
 use crate::runtime::CancelToken;
-use crossbeam_channel::{Receiver, Sender, bounded, select};
-use std::io::{self, BufReader, Read};
-use std::thread;
+use std::fs::File;
+use std::io::{self, BufReader, PipeReader, Read};
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Parses a line; `None` stands for a line that is too long.
 pub type Parse<T> = fn(Option<&[u8]>) -> T;
 
-/// Reads messages of stdin on a separate thread, one ahead.
-pub fn messages<T: Send + 'static>(parse: Parse<T>) -> io::Result<Receiver<T>> {
-    let (sender, messages) = bounded(1);
-    thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin(), parse, &sender))?;
-    Ok(messages)
-}
-
-fn read<T>(stdin: impl Read, parse: Parse<T>, messages: &Sender<T>) {
-    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), line::LINE_MAX);
-    loop {
-        let message = match frames.next_frame() {
-            Ok(Some(Frame::Line(line))) => parse(Some(line)),
-            Ok(Some(Frame::TooLong)) => parse(None),
-            Ok(None) => return,
-            Err(error) => {
-                report::error(format_args!("Cannot read stdin: {error}"));
-                return;
-            }
-        };
-        if messages.send(message).is_err() {
-            return;
-        }
+/// Reads messages on the calling thread and passes each to `answer`, until stdin ends or `cancel` is cancelled.
+/// An error of stdin is reported, and counts as its end.
+pub fn serve<T>(parse: Parse<T>, cancel: &CancelToken, answer: impl FnMut(T)) {
+    if let Err(error) = read(parse, cancel, answer) {
+        report::error(format_args!("Cannot read stdin: {error}"));
     }
 }
 
-/// Handles messages until there are no more, or `cancel` is cancelled.
-pub fn serve<T>(messages: &Receiver<T>, cancel: &CancelToken, mut answer: impl FnMut(T)) {
-    while !cancel.is_cancelled() {
-        select! {
-            recv(messages) -> message => match message {
-                Ok(message) => answer(message),
-                Err(_) => return,
-            },
-            recv(cancel.receiver()) -> _ => return,
+fn read<T>(parse: Parse<T>, cancel: &CancelToken, mut answer: impl FnMut(T)) -> io::Result<()> {
+    let (cancelled, sender) = io::pipe()?;
+    // A pipe without a sender wakes whoever polls it.
+    let _guard = cancel.on_cancel(move || drop(sender));
+    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let source = BufReader::with_capacity(64 << 10, UntilCancelled { stdin, cancelled });
+    let mut frames = Frames::new(source, line::LINE_MAX);
+    while let Some(frame) = frames.next_frame()? {
+        // A cancellation may have cut the line.
+        if cancel.is_cancelled() {
+            break;
+        }
+        answer(match frame {
+            Frame::Line(line) => parse(Some(line)),
+            Frame::TooLong => parse(None),
+        });
+    }
+    Ok(())
+}
+
+/// Stdin, which ends when `cancelled` can be read.
+struct UntilCancelled {
+    stdin: File,
+    cancelled: PipeReader,
+}
+
+impl Read for UntilCancelled {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match poll::poll([self.cancelled.as_raw_fd(), self.stdin.as_raw_fd()], None)? {
+            [true, _] => Ok(0),
+            [_, true] => self.stdin.read(buffer),
+            _ => Err(io::ErrorKind::Interrupted.into()),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The models that are built in: what each provider of the reference offered on the day in the file.
+//! The built-in models, as offered by the reference's providers on the date in `catalogue.txt`.
 //!
-//! `catalogue.txt` says in its header what its lines are; `scripts/catalogue` makes it. Nothing is parsed
-//! before a model is asked for, and then only the lines of its provider that it is made from.
+//! The header of `catalogue.txt` describes its format; `scripts/catalogue` generates the file. Nothing is
+//! parsed before a model is requested, and then only the lines of the requested provider.
 //!
-//! Not here: what `models.json` adds or changes, and models found at run time (`models`).
+//! Not here: changes by `models.json`, and models found at run time (`models`).
 
 use crate::llm::model::{Cost, CostTier, Model};
 use memchr::memmem;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 static TEXT: &str = include_str!("catalogue.txt");
 
-/// When the file was made, in Unix milliseconds: the end of the day in its header.
+/// When the catalogue was made, in Unix milliseconds: the end of the day in its header.
 pub fn made_at_ms() -> u64 {
     let date =
         TEXT.lines().find(|line| line.starts_with("# from: ")).and_then(|line| line.rsplit(' ').next());
@@ -23,7 +23,7 @@ pub fn made_at_ms() -> u64 {
     }
 }
 
-/// The providers, in the order in which the first usable one is looked for.
+/// All providers, in the order in which the first usable one is searched for.
 pub fn providers() -> impl Iterator<Item = &'static str> {
     memmem::find_iter(TEXT.as_bytes(), "\n[").filter_map(|at| {
         let (provider, _) = TEXT.get(at + 2..)?.split_once(']')?;
@@ -31,27 +31,27 @@ pub fn providers() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The lines of one provider.
+/// The catalogue lines of one provider.
 #[derive(Clone, Copy)]
 pub struct Section {
     provider: &'static str,
-    /// Fields of most models.
+    /// Fields that most of the provider's models have in common.
     shared: &'static str,
     lines: &'static str,
 }
 
-/// A model in a [`Section`], not yet taken apart.
+/// A model in a [`Section`], not parsed yet.
 #[derive(Clone, Copy)]
 pub struct Row {
     pub id: &'static str,
     pub name: &'static str,
     kind: &'static str,
-    /// Context window, max tokens, cost.
+    /// Context window, maximum output tokens and cost, separated by tabs.
     numbers: &'static str,
 }
 
 impl Section {
-    /// `None` for a provider that is not built in.
+    /// The lines of `provider`; `None` if it is not built in.
     pub fn of(provider: &str) -> Option<Self> {
         let mark = format!("\n[{provider}]");
         let start = memmem::find(TEXT.as_bytes(), mark.as_bytes())?;
@@ -75,7 +75,7 @@ impl Section {
         row.fill(self.kind(row.kind)?)
     }
 
-    /// Every model, in the catalogue's order.
+    /// All models of the provider, in catalogue order.
     pub fn models(self) -> Vec<Model> {
         let mut kinds: Vec<(&str, Option<Model>)> = Vec::new();
         let models = self.rows().filter_map(|row| {
@@ -90,7 +90,7 @@ impl Section {
         models.collect()
     }
 
-    /// A model of a kind, without what stands on its own line.
+    /// A model with the fields of its kind, but without id, name, limits and cost.
     fn kind(self, kind: &str) -> Option<Model> {
         let mut lines = self.lines.lines().filter_map(|line| line.strip_prefix(':'));
         let own = lines.find_map(|line| match line.split_once(' ') {
@@ -109,7 +109,7 @@ impl Section {
     }
 }
 
-/// Adds the fields of a line: names of shared ones, then JSON.
+/// Adds the fields of a line: names of shared field sets, then JSON.
 fn add_fields(line: &str, fields: &mut Map<String, Value>) -> Option<()> {
     let mut line = line.trim();
     while !line.is_empty() && !line.starts_with('{') {
@@ -127,7 +127,7 @@ fn add_fields(line: &str, fields: &mut Map<String, Value>) -> Option<()> {
 }
 
 impl Row {
-    /// `model` with what is this row's own.
+    /// Sets the id, name, limits and cost of `model`.
     fn fill(self, mut model: Model) -> Option<Model> {
         let mut columns = self.numbers.split('\t');
         model.id = self.id.to_owned();
@@ -161,7 +161,7 @@ fn cost(column: &str) -> Option<Cost> {
     Some(cost)
 }
 
-/// One model; only its lines are taken apart.
+/// Finds one model, parsing only its lines.
 pub fn find(provider: &str, id: &str) -> Option<Model> {
     let section = Section::of(provider)?;
     section.model(section.rows().find(|row| row.id == id)?)
@@ -248,7 +248,7 @@ mod tests {
             json("nvidia", "nvidia/nemotron-3-ultra-550b-a55b")["headers"]["NVCF-POLL-SECONDS"],
             "3600"
         );
-        // The reference's requests to this provider say that they are another product's.
+        // The reference's headers for this provider claim to be another product.
         assert!(json("github-copilot", "gpt-6-sol").get("headers").is_none());
     }
 

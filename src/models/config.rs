@@ -1,11 +1,10 @@
-//! `models.json` of the agent folder: providers and models of the user's own, and changes to the
-//! built-in ones.
+//! Reads `models.json` of the agent folder: the user's own providers and models, and changes to built-in
+//! ones.
 //!
-//! A file that cannot be read as a whole is not used at all, a provider that makes no sense is left
-//! out; either way the program goes on and says so. Keys and header values are kept as written:
-//! `$NAME` and `!command` mean something only when a request is made (`auth::credential`).
+//! An invalid file is ignored as a whole, an invalid provider alone; both cause a warning. Keys and header
+//! values are kept as written: `$NAME` and `!command` are resolved for each request (`auth::credential`).
 //!
-//! Not here: how a provider's entry changes its models (`overlay`).
+//! Not here: how an entry changes the models of its provider (`overlay`).
 
 use super::{jsonc, overlay, schema};
 use crate::llm::model::provider_id;
@@ -15,29 +14,29 @@ use serde_json::{Map, Number, Value};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// One provider of `models.json`. No `Debug`: keys and headers are in no output.
+/// One provider of `models.json`. Has no `Debug`, so that keys and headers are never printed.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderConfig {
-    /// For people.
+    /// Display name.
     pub name: Option<String>,
     pub base_url: Option<String>,
     /// As written: `$NAME`, `!command` or the key itself.
     pub api_key: Option<String>,
     pub api: Option<String>,
-    /// `radius`, where the provider is a gateway of that kind.
+    /// `radius` for a Radius gateway.
     pub oauth: Option<String>,
-    /// Values as written, like `api_key`.
+    /// Values as written, not resolved.
     pub headers: Map<String, Value>,
     pub compat: Option<Map<String, Value>>,
-    /// Send the key as `Authorization: Bearer` whatever the protocol does with it.
+    /// True to send the key as `Authorization: Bearer` with every protocol.
     pub auth_header: Option<bool>,
     pub models: Vec<Map<String, Value>>,
     pub model_overrides: Map<String, Value>,
 }
 
 impl ProviderConfig {
-    /// The address of a Radius gateway, which its models lie under as `/v1`.
+    /// The address of a Radius gateway, without the path `/v1` of its models; `None` for other providers.
     pub fn gateway(&self) -> Option<String> {
         let url = self.base_url.as_deref().filter(|_| self.oauth.is_some())?;
         let url = url.trim_end_matches('/');
@@ -57,7 +56,7 @@ pub struct ModelsFile {
 }
 
 impl ModelsFile {
-    /// Reads the file, and says what could not be used of it. A file that is not there is an empty one.
+    /// Reads the file, and returns warnings about invalid parts. A missing file counts as empty.
     pub fn load(path: &Path) -> (Self, Vec<String>) {
         let failed = |what: String| (Self::default(), vec![format!("{what}\n\nFile: {}", path.display())]);
         let bytes = match std::fs::read(path) {
@@ -71,7 +70,7 @@ impl ModelsFile {
         }
     }
 
-    /// The file, and what is wrong with single providers; or what is wrong with the whole.
+    /// Parses the file and returns warnings about invalid providers. An error concerns the whole file.
     fn parse(text: &str) -> Result<(Self, Vec<String>), String> {
         let text = jsonc::strip(text.strip_prefix('\u{feff}').unwrap_or(text));
         let mut document: Value =
@@ -87,7 +86,7 @@ impl ModelsFile {
         let providers = document.get_mut("providers").and_then(Value::as_object_mut);
         let providers = providers.map(std::mem::take).unwrap_or_default();
         for (id, value) in &providers {
-            // An entry under the present id wins over one under the former.
+            // An entry under the present id wins over one under the former id.
             let present = provider_id(id);
             if present != id && providers.contains_key(present) {
                 continue;
@@ -108,7 +107,7 @@ impl ModelsFile {
     }
 }
 
-/// Fails if `config` cannot be laid over the provider's models; one of these stands for all.
+/// Checks that `config` can be applied to the provider's models, with one model as an example.
 fn verify(provider: &str, config: &ProviderConfig) -> Result<(), String> {
     let built_in = catalogue::first(provider);
     let model = built_in.clone().unwrap_or_default();
@@ -120,7 +119,7 @@ fn verify(provider: &str, config: &ProviderConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes `1e6` and `2.0` as whole numbers: in JavaScript, whose files these are, they are the same.
+/// Converts numbers such as `1e6` and `2.0` to integers, since JavaScript does not distinguish them.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),

@@ -1,4 +1,4 @@
-//! Values in auth.json and models.json that say where the real value is.
+//! Resolves values in auth.json and models.json that refer to a variable or a command.
 //!
 //! | written | means |
 //! |---|---|
@@ -7,12 +7,12 @@
 //! | `!command` | what the command prints, without blanks around it |
 //! | anything else | itself |
 //!
-//! An error names the setting and the variable or that a command failed, never a value: neither the
-//! command (it may hold a password) nor what it printed.
+//! Errors name the setting, and a variable that is not set, but never quote a value: a command may contain a
+//! password, and so may its output.
 //!
-//! A command runs in `sh`, in a process group of its own, for at most ten seconds; then, or on cancel,
-//! the whole group is killed. Only what succeeded is kept for the next time, so a locked key store can
-//! be unlocked without starting again.
+//! A command runs in `sh`, in its own process group, for at most ten seconds; at the time limit or on
+//! cancellation the whole group is killed. Only successful results are cached, so that a user can unlock a
+//! key store without a restart.
 
 use crate::base::cancel::CancelToken;
 use crate::base::child::{self, End, Job, Until, Wanted};
@@ -26,17 +26,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// Bytes; keys and tokens are far smaller.
+/// Largest output of a command, in bytes.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 
-/// How long a command's result is kept.
+/// How long the result of a command is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Process,
     No,
 }
 
-/// The real value of `value`. `setting` says where it is written, for errors.
+/// Resolves `value`. `setting` names its place in error messages.
 pub fn resolve(
     value: &str,
     setting: &str,
@@ -64,13 +64,13 @@ pub fn resolve(
     Ok(output)
 }
 
-/// Could be resolved, as far as can be told without running a command.
+/// True if `value` can probably be resolved: a command is not run, and no variable is missing.
 pub fn is_resolvable(value: &str, env: &Env) -> bool {
     value.starts_with('!') || missing(value, env).is_empty()
 }
 
-/// Takes into `vault` what `value` stands for: the variables under their own names, a text without any under
-/// `name`. A command is not run; what it printed is known when it was run and kept before.
+/// Adds the secrets behind `value` to `vault`: each variable under its own name, plain text under `name`. A
+/// command is not run; only its cached result is added.
 pub fn learn(value: &str, name: &str, env: &Env, vault: &Vault) {
     if let Some(command) = value.strip_prefix('!') {
         if let Some(printed) = kept().get(command) {
@@ -89,15 +89,15 @@ pub fn learn(value: &str, name: &str, env: &Env, vault: &Vault) {
     }
 }
 
-/// Takes into `vault` what may be a secret in the value of a header whose name does not say so: the variables
-/// in it.
+/// Adds the variables in `value` that look like secrets to `vault`, for a header whose name does not suggest
+/// one.
 pub fn learn_variables(value: &str, env: &Env, vault: &Vault) {
     for variable in variables(value) {
         vault.learn_if_random(variable, &env.get(variable).unwrap_or_default());
     }
 }
 
-/// The variables in `value`; none in a command.
+/// The names of the variables in `value`; empty for a command.
 pub fn variables(value: &str) -> Vec<&str> {
     let mut names = Vec::new();
     if !value.starts_with('!') {
@@ -110,7 +110,7 @@ pub fn variables(value: &str) -> Vec<&str> {
     names
 }
 
-/// What a command prints, whose failure is told as "it …". It may take `limit`.
+/// The output of a command that may run for `limit`. An error is a predicate, such as "could not start: …".
 pub fn output(command: &str, limit: Duration, cancel: &CancelToken) -> Result<Secret, String> {
     run(command, limit, cancel).map(Secret::new)
 }
@@ -138,7 +138,7 @@ fn expand(value: &str, setting: &str, env: &Env) -> Result<String, String> {
     Ok(text)
 }
 
-/// The variables that `value` needs and `env` does not have, each once.
+/// The variables in `value` that are not set, each once.
 fn missing<'a>(value: &'a str, env: &Env) -> Vec<&'a str> {
     let mut names = Vec::new();
     each_part(value, |part| {
@@ -168,7 +168,7 @@ fn each_part<'a>(value: &'a str, mut each: impl FnMut(Part<'a>)) {
     each(Part::Text(rest));
 }
 
-/// What the `$` that `text` begins with stands for, and the bytes that it takes.
+/// Parses the `$` at the start of `text`, and returns the part and its length in bytes.
 fn reference(text: &str) -> (Part<'_>, usize) {
     let after = &text[1..];
     let itself = (Part::Text(&text[..1]), 1);
@@ -179,7 +179,7 @@ fn reference(text: &str) -> (Part<'_>, usize) {
             Some((name, _)) if !name.is_empty() && name_len(name) == name.len() => {
                 (Part::Variable(name), name.len() + 3)
             }
-            // Not a name: text, the braces and all that is in them.
+            // Not a name: the text is kept, with its braces.
             Some((name, _)) => (Part::Text(&text[..name.len() + 3]), name.len() + 3),
         },
         _ => match name_len(after) {
@@ -189,7 +189,7 @@ fn reference(text: &str) -> (Part<'_>, usize) {
     }
 }
 
-/// Bytes of the variable name that `text` begins with.
+/// Length of the variable name at the start of `text`, in bytes.
 fn name_len(text: &str) -> usize {
     let name = |(at, byte): &(usize, u8)| {
         byte.is_ascii_alphabetic() || *byte == b'_' || (*at > 0 && byte.is_ascii_digit())
@@ -197,7 +197,7 @@ fn name_len(text: &str) -> usize {
     text.bytes().enumerate().take_while(name).count()
 }
 
-/// What `command` prints. The error continues the words "and it …".
+/// The output of `command`. An error is a predicate, such as "was aborted".
 fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, String> {
     let mut shell = Command::new(executable::SHELL);
     shell.args(["-c", command]).env("PATH", executable::path()).process_group(0);

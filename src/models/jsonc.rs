@@ -1,13 +1,13 @@
-//! JSON with comments and trailing commas, as people write configuration.
+//! Removes comments and trailing commas from JSON.
 //!
-//! What is not JSON is overwritten with spaces, so that every line and column that a parser names
-//! afterwards is the one in the file.
+//! The removed text is overwritten with spaces, so that lines and columns in a parser's error are correct for
+//! the file.
 
-/// `text` as plain JSON of the same length. Text that is not JSON either way is left for the parser to
-/// complain about. A byte order mark is no part of the text.
+/// `text` as plain JSON of the same length. Other errors are left for the parser. `text` must not begin with
+/// a byte order mark.
 pub fn strip(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
-    // The last comma, and how many stood together: two are a mistake, and are left for the parser.
+    // The last comma, and the number of adjacent commas: two are an error, which is left for the parser.
     let (mut comma, mut commas) = (0, 0);
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -83,7 +83,7 @@ mod tests {
         assert_invariants(input, &output);
     }
 
-    /// Same length, same line breaks, nothing to do the second time.
+    /// Checks that the output keeps length and line breaks, and that a second run changes nothing.
     #[track_caller]
     fn assert_invariants(input: &str, output: &str) {
         assert_eq!(input.len(), output.len());
@@ -131,7 +131,7 @@ mod tests {
         check("/* open ,]", "          ");
     }
 
-    /// A document as tokens, which may be put apart anywhere.
+    /// Splits a document into tokens, between which comments may be inserted.
     fn tokens(value: &Value, out: &mut Vec<String>) {
         match value {
             Value::Array(items) => {

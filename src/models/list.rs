@@ -1,4 +1,4 @@
-//! The table of `--list-models`: one line for each model that can be used, of the width of its content.
+//! The table of `--list-models`: one line for each usable model, with columns as wide as their content.
 
 use super::resolve::{Usable, order};
 use crate::llm::model::Model;
@@ -7,7 +7,7 @@ use crate::wire::faux::PROVIDER as FAUX;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// What to say when no provider can be used.
+/// Message if no provider has credentials.
 pub const NO_MODELS: &str = "\
 No models available: no provider has a key.
 
@@ -16,7 +16,7 @@ No models available: no provider has a key.
 
 const HEAD: [&str; 6] = ["provider", "model", "context", "max-out", "thinking", "images"];
 
-/// The text to print, with a line feed at its end. `search` keeps the models that have its words.
+/// The table as text that ends in a line feed. `search` keeps the models that match all its words.
 pub fn list_models(registry: &Registry, usable: Usable<'_>, search: Option<&str>) -> String {
     let providers = registry.providers().into_iter();
     let usable = providers.filter(|name| *name != FAUX && usable(name));
@@ -69,7 +69,7 @@ fn table(rows: &[[String; 6]]) -> String {
     text
 }
 
-/// `128K`, `16.4K`, `1M`: one decimal, if it is not zero before rounding, half of it upwards.
+/// Formats a count as `128K`, `16.4K` or `1M`: at most one decimal, halves rounded up.
 fn tokens(count: u64) -> String {
     let (unit, sign) = match count {
         1_000_000.. => (1_000_000, 'M'),
@@ -79,14 +79,14 @@ fn tokens(count: u64) -> String {
     if count.is_multiple_of(unit) {
         return format!("{}{sign}", count / unit);
     }
-    // Only quarters are exact in binary, so only there does a float have a half to round.
+    // Only quarters are exact in binary, so only they can be rounded from a half.
     let is_half = count % unit == unit / 4 || count % unit == unit / 4 * 3;
     #[allow(clippy::cast_precision_loss)] // far below 2^52
     let number = (count + u64::from(is_half)) as f64 / unit as f64;
     format!("{number:.1}{sign}")
 }
 
-/// True if `text` has every word of `search`: its letters, in order, with any others between.
+/// True if `text` contains the letters of each word of `search` in order, with any letters between.
 fn fits(search: &str, text: &str) -> bool {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let search = search.to_lowercase();
@@ -99,7 +99,7 @@ fn has_letters(word: &str, text: &[char]) -> bool {
     word.chars().all(|letter| text.any(|c| *c == letter))
 }
 
-/// `gpt5` as `5gpt`, and the other way round.
+/// Swaps letters and digits: `gpt5` becomes `5gpt`, and vice versa.
 fn swapped(word: &str) -> Option<String> {
     let is_digit = |c: char| c.is_ascii_digit();
     let turn = word.find(|c| is_digit(c) != word.starts_with(is_digit))?;

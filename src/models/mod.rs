@@ -1,10 +1,9 @@
-//! Which models there are: the catalogue, `models.json` laid over it, and models found at run time.
+//! The registry of models: the catalogue, changes by `models.json`, and models found at run time.
 //!
-//! Loading reads `models.json` and nothing else. Models are unpacked when they are asked for, a
-//! provider at a time; who keeps one keeps its `Arc`.
+//! Loading reads the files of the agent folder only. The catalogue is parsed on request, one provider at a
+//! time; callers keep an `Arc` of a model to avoid parsing it again.
 //!
-//! Not here: which model is meant by what a user typed (`models::resolve`), and whether a provider can be
-//! used (`auth::credential`).
+//! Not here: matching of model names (`models::resolve`) and credentials (`auth::credential`).
 
 pub mod catalogue;
 pub mod config;
@@ -23,6 +22,7 @@ use crate::llm::secret::{Secret, Vault, is_secret_name};
 use crate::models::catalogue::Section;
 use config::ModelsFile;
 pub use config::ProviderConfig;
+pub use schema::json_schema;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -32,15 +32,15 @@ use std::sync::Arc;
 /// The file's name in the agent folder.
 const FILE_NAME: &str = "models.json";
 
-/// What models.json says about a provider's key and headers, not resolved yet.
+/// The key and headers that models.json sets for a provider, not resolved yet.
 #[derive(Clone, Default)]
 pub struct Configured {
     pub api_key: Option<String>,
-    /// The provider's, then the model's: a later one wins.
+    /// Headers of the provider, then of the model; later ones override earlier ones.
     pub headers: Vec<(String, String)>,
-    /// Send the key as `Authorization: Bearer`, whatever the protocol does.
+    /// True to send the key as `Authorization: Bearer` with every protocol.
     pub auth_header: bool,
-    /// The address of a Radius gateway, where the provider is one of the user's own.
+    /// Address of the Radius gateway, if models.json declares the provider as one.
     pub gateway: Option<String>,
 }
 
@@ -56,25 +56,25 @@ impl fmt::Debug for Configured {
     }
 }
 
-/// Cheap to clone but for what was found at run time.
+/// All known models. Cloning copies only the models found at run time.
 #[derive(Clone, Default)]
 pub struct Registry {
     path: PathBuf,
     file: Arc<ModelsFile>,
-    /// Newer models than those that are built in, which the user fetched.
+    /// Fetched models that are newer than the catalogue.
     newer: Arc<remote::Store>,
-    /// Models found at run time, by provider in the order in which these came.
+    /// Models found at run time by provider, in order of arrival.
     added: Vec<(String, Vec<Model>)>,
-    /// The ids that an account may use, of providers that say so.
+    /// The ids that an account may use, for providers whose sign-in lists them.
     allowed: HashMap<String, HashSet<String>>,
 }
 
-/// What a user may call a model by.
+/// The names of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelName {
     pub provider: String,
     pub id: String,
-    /// For people.
+    /// Display name.
     pub name: String,
 }
 
@@ -86,7 +86,7 @@ impl ModelName {
 }
 
 impl Registry {
-    /// Reads `models.json` in `agent_dir`, and says what is wrong with it.
+    /// Reads `models.json` and the fetched models in `agent_dir`, and returns warnings.
     pub fn load(agent_dir: &Path) -> (Self, Vec<String>) {
         let (newer, warning) = remote::Store::load(agent_dir);
         let mut registry =
@@ -96,19 +96,19 @@ impl Registry {
         (registry, warnings)
     }
 
-    /// Reads `models.json` again. Models found at run time stay.
+    /// Reads `models.json` again and returns warnings. Models found at run time are kept.
     pub fn reload(&mut self) -> Vec<String> {
         let (file, warnings) = ModelsFile::load(&self.path);
         self.file = Arc::new(file);
         warnings
     }
 
-    /// Takes over what `other` found at run time.
+    /// Replaces the models found at run time by those of `other`.
     pub fn add_found_by(&mut self, other: &Self) {
         self.added.clone_from(&other.added);
     }
 
-    /// Adds models found at run time; one of a known provider and id takes the other's place.
+    /// Adds models found at run time. A model replaces an earlier one with its provider and id.
     pub fn add(&mut self, models: impl IntoIterator<Item = Model>) {
         for model in models {
             let at = self.added.iter().position(|(name, _)| *name == model.provider);
@@ -121,12 +121,12 @@ impl Registry {
         }
     }
 
-    /// Takes away what was added of a provider.
+    /// Removes the models of a provider that were found at run time.
     pub fn remove(&mut self, provider: &str) {
         self.added.retain(|(name, _)| name != provider);
     }
 
-    /// The providers that have models: built-in ones, those of `models.json`, those found at run time.
+    /// The providers that have models: built-in ones, those of `models.json`, and those found at run time.
     pub fn providers(&self) -> Vec<&str> {
         let mut names: Vec<&str> = catalogue::providers().collect();
         let own = self.file.providers.iter();
@@ -140,13 +140,12 @@ impl Registry {
         names
     }
 
-    /// What `models.json` says about a provider.
+    /// The entry of a provider in `models.json`.
     pub fn provider_config(&self, provider: &str) -> Option<&ProviderConfig> {
         self.file.provider(provider)
     }
 
-    /// The key and headers that `models.json` has for a provider, and for one of its models: what
-    /// credentials are resolved from.
+    /// The key and headers that `models.json` sets for a provider and for its model `id`.
     pub fn configured(&self, provider: &str, id: Option<&str>) -> Configured {
         let Some(config) = self.provider_config(provider) else {
             return Configured::default();
@@ -171,8 +170,7 @@ impl Registry {
         }
     }
 
-    /// Takes the keys and secret headers of `models.json` into `vault`, as far as they can be known without
-    /// running a command.
+    /// Adds the keys and secret headers of `models.json` to `vault`. Commands are not run.
     pub fn learn_secrets(&self, env: &Env, vault: &Vault) {
         for (provider, config) in &self.file.providers {
             let place = format!("models.{provider}");
@@ -185,7 +183,7 @@ impl Registry {
             for (name, value) in std::iter::once(&config.headers).chain(of_models).flatten() {
                 let Some(value) = value.as_str() else { continue };
                 if is_secret_name(name) {
-                    // What stands after a scheme such as `Bearer` is the secret.
+                    // After a scheme such as `Bearer` comes the secret.
                     let value = value
                         .split_once(' ')
                         .filter(|_| !value.starts_with('!'))
@@ -211,24 +209,24 @@ impl Registry {
         model.map(Arc::new)
     }
 
-    /// A provider's models in the catalogue's order, added ones last.
+    /// A provider's models in catalogue order; added models come last.
     pub fn models_of(&self, provider: &str) -> Vec<Arc<Model>> {
         self.compose(provider).into_iter().map(Arc::new).collect()
     }
 
-    /// Sets what the user's accounts may use (see [`offered_of`](Self::offered_of)).
+    /// Sets the models that the user's accounts may use (see [`offered_of`](Self::offered_of)).
     pub fn set_allowed(&mut self, allowed: HashMap<String, HashSet<String>>) {
         self.allowed = allowed;
     }
 
-    /// True if the user's account may use a model, as far as that is known. One that is asked for by
-    /// its name is asked nevertheless: the provider decides.
+    /// False if the user's account is known not to include a model. The user can still request the model by
+    /// name: the provider then decides.
     pub fn is_offered(&self, provider: &str, id: &str) -> bool {
         let allowed = self.allowed.get(provider);
         allowed.is_none_or(|ids| ids.contains(id))
     }
 
-    /// The models of a provider that are offered to the user.
+    /// The models of a provider that the user's account includes, as far as known.
     pub fn offered_of(&self, provider: &str) -> Vec<Arc<Model>> {
         let mut models = self.models_of(provider);
         models.retain(|model| self.is_offered(provider, &model.id));
@@ -240,7 +238,7 @@ impl Registry {
         providers.into_iter().flat_map(|name| self.models_of(name)).collect()
     }
 
-    /// What the models of a provider are called. Far cheaper than the models.
+    /// The names of a provider's models. Much faster than creating the models.
     pub fn names_of(&self, provider: &str) -> Vec<ModelName> {
         let name = |id: &str, name: &str| ModelName {
             provider: provider.to_owned(),
@@ -258,7 +256,7 @@ impl Registry {
         rows.map(|row| name(row.id, row.name)).collect()
     }
 
-    /// What all models are called.
+    /// The names of all models.
     pub fn names(&self) -> Vec<ModelName> {
         let providers = self.providers();
         providers.into_iter().flat_map(|name| self.names_of(name)).collect()
@@ -275,15 +273,14 @@ impl Registry {
             replace_or_push(&mut models, model.clone());
         }
         match self.provider_config(provider) {
-            // A provider that does not compose was left out when the file was read; models found since
-            // cannot make it worse than itself.
+            // An invalid provider was already reported when the file was read, so the error is ignored.
             Some(config) => overlay::compose(provider, models.clone(), config).unwrap_or(models),
             None => models,
         }
     }
 }
 
-/// What a secret in a header of `models.json` is called.
+/// The name under which the vault knows a secret in a header of `models.json`.
 pub fn header_place(provider: &str, name: &str) -> String {
     format!("models.{provider}.{}", name.to_ascii_lowercase())
 }
@@ -300,7 +297,7 @@ mod tests {
     use super::*;
     use crate::base::testing::TempDir;
 
-    /// A registry with this `models.json`; nothing may be wrong with it.
+    /// A registry with this `models.json`, which must be valid.
     fn registry(models_json: &str) -> Registry {
         let dir = TempDir::create();
         dir.write(FILE_NAME, models_json);
@@ -319,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Every way to ask gives the same models.
+    /// Checks that all functions return equal models.
     #[track_caller]
     fn assert_consistent(registry: &Registry) {
         let all = registry.all();

@@ -1,10 +1,9 @@
-//! How an entry of `models.json` changes a provider's models.
+//! Applies an entry of `models.json` to a provider's models.
 //!
-//! In this order: the provider's own base URL and switches go onto every model it already has; each
-//! of `models` replaces the model of its id or is added; `modelOverrides` then changes single fields.
+//! Steps in order: the entry's base URL and `compat` switches apply to all existing models; each of `models`
+//! replaces the model with its id or is added; `modelOverrides` changes single fields.
 //!
-//! Headers stay out of it: a model's own are sent as they are, and these have yet to be resolved
-//! (`Registry::configured`).
+//! Headers are not applied here, since their values must be resolved first (`Registry::configured`).
 
 use super::config::ProviderConfig;
 use crate::llm::model::Model;
@@ -13,11 +12,11 @@ use serde_json::{Map, Value, json};
 const CONTEXT_WINDOW: u64 = 128_000;
 const MAX_TOKENS: u64 = 16_384;
 
-/// Switches that are tables themselves and are merged key by key.
+/// Switches in `compat` that are tables, and are merged key by key.
 const COMPAT_TABLES: [&str; 4] =
     ["openRouterRouting", "vercelGatewayRouting", "chatTemplateKwargs", "chatTemplateArgs"];
 
-/// `base` with `config` laid over it.
+/// Applies `config` to the models `base` of a provider.
 pub fn compose(provider: &str, base: Vec<Model>, config: &ProviderConfig) -> Result<Vec<Model>, String> {
     if config.oauth.is_some() && config.base_url.is_none() {
         return Err("\"oauth\" needs a \"baseUrl\"".into());
@@ -63,7 +62,7 @@ fn says_nothing(config: &ProviderConfig) -> bool {
         && config.auth_header.is_none()
 }
 
-/// The model that `definition` describes; `known` gives its protocol and address where nothing else does.
+/// The model that `definition` describes. One of the `known` models supplies a missing protocol or base URL.
 fn define(
     provider: &str,
     definition: &Map<String, Value>,
@@ -118,8 +117,8 @@ fn define(
     serde_json::from_value(model.into()).map_err(|error| format!("model {id}: {error}"))
 }
 
-/// `model` with the fields of one `modelOverrides` entry. What a model is and where it is asked for are
-/// not fields that this may change.
+/// `model` with the fields of a `modelOverrides` entry. Identity, protocol, base URL and headers cannot be
+/// changed.
 pub fn apply_override(model: &Model, change: &Value) -> Result<Model, String> {
     let mut json = serde_json::to_value(model).map_err(|error| error.to_string())?;
     if let (Some(json), Some(change)) = (json.as_object_mut(), change.as_object()) {
@@ -141,7 +140,7 @@ pub fn apply_override(model: &Model, change: &Value) -> Result<Model, String> {
     serde_json::from_value(json).map_err(|error| error.to_string())
 }
 
-/// `change` over `base`: whole values, but tables that are named in `tables` key by key.
+/// Merges `change` into `base`: tables named in `tables` key by key, other values as a whole.
 fn merge(base: &mut Map<String, Value>, change: &Map<String, Value>, tables: &[&str]) {
     for (name, value) in change {
         match (base.get_mut(name), value) {

@@ -1,12 +1,12 @@
-//! Newer models than the built-in ones, fetched when the user asks for them (`pi update --models`).
+//! Models newer than the catalogue, fetched by `pi update --models`.
 //!
-//! What was fetched lies in `models-store.json`, as the reference keeps it: for each provider `models`,
-//! `checkedAt`, `lastModified` (Unix milliseconds) and `etag`. An entry that is not newer than the program
-//! is not used. A fetched catalogue adds and changes models of built-in providers and can do no more than
-//! that: a model at a host that its provider does not have, of a protocol that is not known, or with
-//! headers of its own, is left out. The user's key goes nowhere new.
+//! Fetched models are stored in `models-store.json`, in the reference's format: for each provider `models`,
+//! `checkedAt`, `lastModified` (Unix milliseconds) and `etag`. An entry older than the program's catalogue is
+//! ignored. A fetched list can only add and change models of built-in providers. A model with an unknown host
+//! or protocol is left out, and fetched headers are dropped, so that the user's key is never sent to a new
+//! host.
 //!
-//! Not here: putting the file in place (the command line does it).
+//! Not here: writing the file (the command line does it).
 
 use crate::base::cancel::CancelToken;
 use crate::llm::http;
@@ -25,13 +25,13 @@ use std::time::Duration;
 
 pub const FILE_NAME: &str = "models-store.json";
 
-/// For one attempt.
+/// Time limit of one attempt.
 const PATIENCE: Duration = Duration::from_secs(4);
 const ATTEMPTS: u32 = 3;
-/// More bytes than any catalogue has.
+/// Largest size of the file, in bytes.
 const FILE_LIMIT: u64 = 64 << 20;
 
-/// What was fetched, unpacked a provider at a time.
+/// The fetched models, parsed one provider at a time.
 #[derive(Default)]
 pub struct Store {
     providers: BTreeMap<String, Shelved>,
@@ -51,7 +51,7 @@ struct Entry {
 }
 
 impl Store {
-    /// Reads the file in `agent_dir`, if there is one. One that cannot be read is left out, and told.
+    /// Reads the file in `agent_dir`, if it exists, and returns a warning if it is invalid.
     pub fn load(agent_dir: &Path) -> (Self, Option<String>) {
         let path = agent_dir.join(FILE_NAME);
         let read = || -> Result<Option<String>, String> {
@@ -87,7 +87,7 @@ impl Store {
         Ok(Self { providers: providers.collect() })
     }
 
-    /// The models of a provider that are newer than the built-in ones.
+    /// The fetched models of a provider, if newer than the catalogue; otherwise empty.
     pub fn of(&self, provider: &str) -> &[Model] {
         let Some(shelved) = self.providers.get(provider) else {
             return &[];
@@ -104,7 +104,7 @@ impl Store {
     }
 }
 
-/// The models that may be used, and how many may not.
+/// The models that may be used, and the number of rejected ones.
 fn usable(provider: &str, models: Vec<Value>) -> (Vec<Model>, usize) {
     let all = models.len();
     let Some(section) = Section::of(provider) else {
@@ -118,7 +118,7 @@ fn usable(provider: &str, models: Vec<Value>) -> (Vec<Model>, usize) {
         let id = value["id"].as_str()?.to_owned();
         let fields = value.as_object_mut()?;
         fields.insert("provider".into(), provider.into());
-        // Headers of a model that is built in stay; others are not taken from elsewhere.
+        // Built-in models keep their headers; fetched headers are dropped.
         let own = known.iter().find(|model| model.id == id);
         fields.remove("headers");
         let mut model: Model = serde_json::from_value(value).ok()?;
@@ -145,17 +145,17 @@ fn place(url: &str) -> &str {
     url.get(..end.map_or(url.len(), |end| host + end)).unwrap_or(url)
 }
 
-/// What a provider's entry in the file becomes.
+/// A provider's new entry for the file.
 #[derive(Debug, PartialEq)]
 pub struct Fetched {
     pub entry: Value,
-    /// Models that were refused.
+    /// Number of rejected models.
     pub left_out: usize,
 }
 
-/// Why there are no new models.
+/// Why no models were fetched.
 pub struct Failed {
-    /// The old entry with the time of this check, if the server answered at all.
+    /// The old entry with the time of this check, if the server answered.
     pub entry: Option<Value>,
     pub message: String,
 }
@@ -166,7 +166,7 @@ impl From<String> for Failed {
     }
 }
 
-/// Asks `base_url` for the models of `provider`; `stored` is its entry so far.
+/// Fetches the models of `provider` from the server at `base_url`. `stored` is the provider's present entry.
 pub fn fetch(
     base_url: &str,
     provider: &str,
@@ -223,7 +223,7 @@ pub fn fetch(
     }
 }
 
-/// A catalogue is a list of models, an object with one, or an object of models.
+/// Reads a model list: an array, an object with the array `models`, or an object of models.
 fn models_of(provider: &str, body: &[u8]) -> Result<(Vec<Value>, usize), String> {
     let invalid = || format!("Invalid model catalog for provider \"{provider}\"");
     let models = match serde_json::from_slice(body).map_err(|_| invalid())? {

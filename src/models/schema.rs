@@ -1,9 +1,9 @@
-//! What may stand in `models.json`, and what is said when something else does.
+//! The schema of `models.json`, and error messages for invalid values.
 //!
-//! One table describes the file; [`check`] walks a document along it. Fields that the table does not
-//! name are let through: a newer version may know them.
+//! A table describes the file; [`check`] compares a document with it. Unknown fields are accepted, since a
+//! newer version may define them.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Maximum number of problems reported for a file.
 const PROBLEMS_MAX: usize = 8;
@@ -11,17 +11,17 @@ const PROBLEMS_MAX: usize = 8;
 enum Kind {
     Bool,
     Text,
-    /// Text that says something.
+    /// Text that is not empty.
     Word,
     Number,
     Positive,
-    /// A whole number within these bounds.
+    /// An integer within these bounds.
     Whole(f64, f64),
     OneOf(&'static [&'static str]),
-    /// Text, or `null`.
+    /// Text or `null`.
     TextOrNull,
     List(&'static Kind),
-    /// Any keys, values of one kind.
+    /// An object with arbitrary keys and values of one kind.
     Table(&'static Kind),
     Object(&'static [Field]),
     Anything,
@@ -165,11 +165,20 @@ const INPUT_LIMITS: Kind = Object(&[
     ),
 ]);
 
-/// The switches belong to the protocols, and a provider's may be meant for several of them. The
-/// reference takes what any one protocol would take, which leaves this one to object to.
+/// Switches depend on the protocol, and a provider's may be meant for several protocols. The reference
+/// accepts what is valid for any protocol, which leaves only this field to check.
 const COMPAT: Kind = Object(&[field("supportsLongCacheRetention", Bool)]);
 
-/// What is wrong with `document`, one line for each complaint; empty when it may be used.
+/// The JSON Schema of the file.
+pub fn json_schema() -> Value {
+    let mut schema = FILE.json_schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "models.json of pi".into();
+    schema["properties"]["$schema"] = json!({"type": "string"});
+    schema
+}
+
+/// The problems of `document`, one line each; empty if it is valid.
 pub fn check(document: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     FILE.check(document, &mut String::new(), &mut problems);
@@ -218,7 +227,7 @@ impl Kind {
         }
     }
 
-    /// True if a value without parts is of this kind.
+    /// True if a value other than a list or object is of this kind.
     fn takes(&self, value: &Value) -> bool {
         match self {
             Bool => value.is_boolean(),
@@ -233,6 +242,39 @@ impl Kind {
             OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
             Anything => true,
             List(_) | Table(_) | Object(_) => false,
+        }
+    }
+
+    fn json_schema(&self) -> Value {
+        match self {
+            Bool => json!({"type": "boolean"}),
+            Text => json!({"type": "string"}),
+            Word => json!({"type": "string", "minLength": 1}),
+            TextOrNull => json!({"type": ["string", "null"]}),
+            Number => json!({"type": "number"}),
+            Positive => json!({"type": "number", "exclusiveMinimum": 0}),
+            Whole(least, most) => {
+                let mut schema = json!({"type": "integer", "minimum": least});
+                if most.is_finite() {
+                    schema["maximum"] = (*most).into();
+                }
+                schema
+            }
+            OneOf(words) => json!({"enum": words}),
+            List(kind) => json!({"type": "array", "items": kind.json_schema()}),
+            Table(kind) => json!({"type": "object", "additionalProperties": kind.json_schema()}),
+            Object(fields) => {
+                let property = |field: &Field| (field.name.to_owned(), field.kind.json_schema());
+                let properties: Map<String, Value> = fields.iter().map(property).collect();
+                let required: Vec<&str> =
+                    fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+                let mut schema = json!({"type": "object", "properties": properties});
+                if !required.is_empty() {
+                    schema["required"] = required.into();
+                }
+                schema
+            }
+            Anything => json!({}),
         }
     }
 
@@ -272,7 +314,6 @@ fn missing(fields: &[Field], map: &Map<String, Value>, path: &str, problems: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[track_caller]
     fn check_document(document: Value, expected: &[&str]) {

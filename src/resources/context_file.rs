@@ -1,9 +1,9 @@
-//! Files with instructions for agents: one of each folder, from the agent folder and then from the root
-//! down to the working folder.
+//! Files with instructions for agents: at most one from the agent folder and from each folder between the
+//! root and the working folder.
 //!
-//! Context files are read whether or not a project is trusted: they are text for the model, and run nothing. A
-//! file whose real path is outside the project is left out, and so is a file that another user of the machine
-//! could have put above the project or into a folder that everybody may write.
+//! Context files are read whether or not a project is trusted: they are text for the model, and run nothing.
+//! A file is left out if its real path is outside the project, or if another user of the machine could have
+//! put it above the project or into a folder that everybody may write.
 
 use super::Diagnostic;
 use super::git::small;
@@ -13,19 +13,19 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Names of context files; the first that a folder has is used.
+/// Names of context files. The first one that a folder has is used.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
     pub path: PathBuf,
-    /// The text, imports included.
+    /// The text, with its imports in place.
     pub content: String,
     pub imports: Vec<PathBuf>,
 }
 
-/// Loads the context files for `cwd`, the nearest last. A file that is not used is reported, and the next name is
-/// tried in its folder.
+/// Loads the context files for `cwd`, the nearest last. A file that is refused is reported, and the next name
+/// is tried in its folder.
 pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut search = Search {
         agent,
@@ -41,13 +41,13 @@ pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>,
     (files, search.diagnostics)
 }
 
-/// The user that pi runs as.
+/// Returns the effective user id of this process.
 fn user() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// The place of a context file, which decides on the rules for it.
+/// The location of a context file, which decides which files are refused.
 #[derive(Clone, Copy, PartialEq)]
 enum Zone {
     Agent,
@@ -62,7 +62,7 @@ struct Search<'a> {
     /// The real path of the project.
     root: PathBuf,
     user: u32,
-    /// The real paths of files that were loaded, or are not to be.
+    /// Real paths of files that were loaded or must be skipped.
     seen: Vec<PathBuf>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -77,7 +77,7 @@ impl Search<'_> {
         };
         let is_home = self.home.and_then(|home| home.canonicalize().ok()).is_some_and(|home| home == real);
         for path in names(folder) {
-            // In their own folders users keep links to where they like.
+            // In the agent folder and the home folder, the user may link to any file.
             let bounds = match zone == Zone::Agent || is_home {
                 true => Bounds::anywhere(),
                 false => Bounds::project(folder, self.home),
@@ -114,7 +114,8 @@ impl Search<'_> {
         }
     }
 
-    /// Says why a file with these owners may be another user's words.
+    /// Returns why a file may contain another user's words. `owners` are the user ids of the file and its
+    /// folder.
     fn stranger(&self, owners: [u32; 2], is_open: bool, zone: Zone) -> Option<String> {
         let other = owners.into_iter().find(|owner| ![self.user, 0].contains(owner));
         match (zone, other) {
@@ -142,24 +143,25 @@ impl Search<'_> {
     }
 }
 
-/// True if everybody may make files in the folder.
+/// True if every user may create files in the folder.
 fn is_open_to_all(folder: &Metadata) -> bool {
     folder.mode() & 0o002 != 0
 }
 
-/// The paths in a folder that have names of context files.
+/// Returns the paths in a folder that have names of context files.
 fn names(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let paths = NAMES.iter().map(|name| folder.join(name));
     paths.filter(|path| fs::metadata(path).is_ok_and(|about| !about.is_dir()))
 }
 
-/// The repository's own context file, which a work tree inside the repository has a copy of.
+/// Returns the repository's own context file if `cwd` is in a work tree inside the repository, which has a
+/// copy of the file.
 fn shadowed(cwd: &Path) -> Option<PathBuf> {
     let (tree, common) = git_folders(cwd)?;
     let (tree, common) = (tree.canonicalize().ok()?, common.canonicalize().ok()?);
     let main = common.parent()?;
-    // The main tree must be checked out from the same repository: not so with a bare one, and not
-    // with that of a submodule.
+    // The main tree must be checked out from this repository. That is not so for a bare repository or a
+    // submodule.
     let is_inside = tree != main && tree.starts_with(main);
     if !is_inside || main.join(".git").canonicalize().ok()? != common {
         return None;
@@ -168,7 +170,7 @@ fn shadowed(cwd: &Path) -> Option<PathBuf> {
     main.join(own.file_name()?).canonicalize().ok()
 }
 
-/// The work tree around `cwd`, and the git folder that all its work trees share.
+/// Returns the work tree around `cwd`, and the git folder that all work trees of the repository share.
 fn git_folders(cwd: &Path) -> Option<(PathBuf, PathBuf)> {
     let tree = cwd.ancestors().find(|folder| is_git(&folder.join(".git")))?;
     let git = tree.join(".git");

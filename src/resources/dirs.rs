@@ -1,4 +1,4 @@
-//! The user's folders.
+//! Locates the home, agent and session folders.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 pub struct Dirs {
     home: Option<PathBuf>,
     agent: PathBuf,
-    /// `PI_CODING_AGENT_SESSION_DIR`.
+    /// The value of `PI_CODING_AGENT_SESSION_DIR`.
     sessions: Option<String>,
 }
 
-/// There is no home folder that can be used, and nothing else says where to look.
+/// There is no usable home folder, and `PI_CODING_AGENT_DIR` is not set.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoHome {
     Unknown,
-    /// `HOME` would be another folder wherever pi is started.
+    /// `HOME` is a relative path, so it depends on the working folder.
     Relative(PathBuf),
 }
 
@@ -33,9 +33,10 @@ impl fmt::Display for NoHome {
 impl std::error::Error for NoHome {}
 
 impl Dirs {
-    /// The folders that the environment names.
+    /// Finds the folders from the environment. No home folder is an error unless `PI_CODING_AGENT_DIR` is
+    /// set.
     pub fn find() -> Result<Self, NoHome> {
-        // The user database knows a home even where the environment does not.
+        // The user database may have a home folder that the environment lacks.
         Self::new(|name| std::env::var_os(name), std::env::home_dir())
     }
 
@@ -57,7 +58,7 @@ impl Dirs {
         })
     }
 
-    /// An agent folder that the caller names, and the home folder of the user.
+    /// Uses the given agent folder, and the user's home folder.
     pub fn with_agent(agent: PathBuf) -> Self {
         Self { home: std::env::home_dir(), agent, sessions: None }
     }
@@ -72,18 +73,17 @@ impl Dirs {
         self.home.as_deref()
     }
 
-    /// Settings, credentials, sessions: `~/.pi/agent`, or `PI_CODING_AGENT_DIR`.
+    /// Returns the folder of settings, credentials and sessions: `PI_CODING_AGENT_DIR`, or `~/.pi/agent`.
     pub fn agent(&self) -> &Path {
         &self.agent
     }
 
-    /// `path` with a `~` at its start resolved, relative to `cwd`.
+    /// Resolves `path` relative to `cwd`, after expanding a leading `~`.
     pub fn resolve(&self, path: &str, cwd: &Path) -> PathBuf {
         cwd.join(expand(Path::new(path), self.home()))
     }
 
-    /// The folder that the user chose for sessions: by flag, else in the environment, else in the
-    /// settings.
+    /// Returns the session folder that the user chose by flag, environment or setting, in this order.
     pub fn sessions(&self, flag: Option<&str>, setting: Option<&str>, cwd: &Path) -> Option<PathBuf> {
         let chosen = flag.or(self.sessions.as_deref()).or(setting)?;
         (!chosen.is_empty()).then(|| self.resolve(chosen, cwd))

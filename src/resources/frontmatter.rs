@@ -1,16 +1,16 @@
-//! The head of a Markdown file: YAML between two lines of dashes.
+//! Parses the head of a Markdown file: YAML between two lines of dashes.
 
 use super::yaml::{self, YamlError};
 use serde_json::{Map, Value};
 
-/// A file's head and the text under it, with `\n` at the end of lines.
+/// A file's head and its body. Lines end in `\n`.
 #[derive(Debug, PartialEq)]
 pub struct Document {
     pub head: Map<String, Value>,
     pub body: String,
 }
 
-/// Splits a file into head and body. A file without a head is all body; a body under a head is trimmed.
+/// Splits a file into head and body. A file without a head is all body; a body below a head is trimmed.
 pub fn parse(text: &str) -> Result<Document, YamlError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let Some((head, body)) = split(&text) else {
@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<Document, YamlError> {
     let head = match yaml::parse(head) {
         Ok(Value::Object(head)) => head,
         Ok(_) => Map::new(),
-        // The line of dashes comes before.
+        // The line of dashes precedes the head.
         Err(error) => {
             return Err(YamlError { line: error.line + 1, ..error });
         }
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Document, YamlError> {
     Ok(Document { head, body: body.trim().to_owned() })
 }
 
-/// The text without its head, even a damaged one.
+/// Returns the text without its head, even if the head is not valid YAML.
 pub fn body(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match split(&text) {
@@ -41,7 +41,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     let end = rest.find("\n---")?;
     let head = rest.get(..end)?;
     let body = rest.get(end + 4..)?;
-    // What stands behind the first dashes is no head.
+    // Text after the first dashes on their line is not part of the head.
     let head = head.split_once('\n').map_or("", |(_, head)| head);
     Some((head, body))
 }

@@ -1,11 +1,11 @@
-//! The branch of a folder, read from git's own files: no program is started for it.
+//! Reads the branch of a folder from git's files, without running git.
 
 use super::text_file;
 use crate::base::file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The branch that is checked out in a repository or work tree, or the beginning of a commit that has no branch.
+/// Returns the checked-out branch of a repository or work tree, or `detached` and eight digits of the commit.
 pub fn branch(folder: &Path) -> Option<String> {
     let head = small(&head(folder)?)?;
     let head = head.trim();
@@ -16,12 +16,12 @@ pub fn branch(folder: &Path) -> Option<String> {
     .filter(|name| !name.is_empty())
 }
 
-/// The content of one of git's small files.
+/// Reads one of git's small files. `None` if it is not valid UTF-8 text of at most 1 MiB.
 pub(super) fn small(path: &Path) -> Option<String> {
     String::from_utf8(file::read(path, text_file::BYTES_MAX).ok()?).ok()
 }
 
-/// The path of the `HEAD` file.
+/// Returns the path of the `HEAD` file for `folder`.
 fn head(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors() {
         let git = folder.join(".git");
@@ -31,7 +31,7 @@ fn head(folder: &Path) -> Option<PathBuf> {
         if found.is_dir() {
             return Some(git.join("HEAD"));
         }
-        // A work tree, or a submodule.
+        // In a work tree or a submodule, `.git` is a file.
         let text = small(&git)?;
         let place = text.trim().strip_prefix("gitdir: ")?;
         return Some(folder.join(place).join("HEAD"));

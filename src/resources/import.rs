@@ -1,28 +1,28 @@
-//! Imports of context files: an `@path` line is replaced by the file.
+//! Imports in context files: an `@path` line is replaced by the content of the file.
 //!
-//! A line is taken when it holds nothing but `@path` or `@import path`, outside of code blocks. A file of
-//! a project can only bring in what really lies inside that project, wherever links lead; one of the
-//! agent folder also what lies in the home folder. Each file comes in once, and at most five deep.
+//! An import is a line that contains only `@path` or `@import path`, outside of code blocks. A file of a
+//! project can import only files whose real path is inside the project; a file of the agent folder also files
+//! of the home folder. Each file is imported once, at most five levels deep.
 
 use super::Diagnostic;
 use super::text_file::{self, Bounds};
 use std::path::{Path, PathBuf};
 
 const DEPTH_MAX: usize = 5;
-/// The most files that one context file may import.
+/// Maximum number of files that one context file may import.
 const FILES_MAX: usize = 200;
 
-/// The bounds of imports.
+/// Limits of the imports in a context file.
 #[derive(Clone, Debug)]
 pub struct Limits<'a> {
     pub bounds: Bounds,
-    /// The folder that `~` stands for; none for a file of a project.
+    /// The folder that `~` stands for; `None` in a file of a project.
     pub home: Option<&'a Path>,
 }
 
 impl Limits<'_> {
-    /// The real path of the file that `written` names, seen from `folder`. An error says why it may not be imported;
-    /// `Ok(None)` if there is no such file.
+    /// Returns the real path of the file `written`, relative to `folder`. An error says why it may not be
+    /// imported; `Ok(None)` if there is no such file.
     fn find(&self, written: &str, folder: &Path) -> Result<Option<PathBuf>, String> {
         let path = match (written.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -39,7 +39,7 @@ impl Limits<'_> {
     }
 }
 
-/// The text of the file at `path` with its imports in place, and their real paths.
+/// Replaces the imports in the file at `path`. Returns the text, and the real paths of the imported files.
 pub fn expand(
     path: &Path,
     content: &str,
@@ -60,7 +60,7 @@ pub fn expand(
 struct Expansion<'a> {
     limits: &'a Limits<'a>,
     diagnostics: &'a mut Vec<Diagnostic>,
-    /// The real paths of all imported files, the context file first.
+    /// Real paths of all files, the context file first.
     files: Vec<PathBuf>,
     out: String,
 }
@@ -79,7 +79,7 @@ impl Expansion<'_> {
             let brought = import.and_then(|(written, is_sure)| {
                 let why = match self.bring(path, written, depth) {
                     Ok(Some(brought)) => return Some(brought),
-                    // May well be something else that begins with an @.
+                    // The line may be other text that begins with @.
                     Ok(None) if !is_sure => return None,
                     Ok(None) => "it is not there".into(),
                     Err(why) => why,
@@ -102,7 +102,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Imports the file that a line names; `Ok(None)` if there is none.
+    /// Reads the file that a line imports; `Ok(None)` if there is none.
     fn bring(
         &mut self,
         from: &Path,
@@ -128,7 +128,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The path that a line imports, and whether the line can be nothing but an import.
+/// Returns the path that a line imports, and true if the line can only be an import.
 fn written(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix('@')?;
     let (path, is_sure) = match rest.strip_prefix("import ") {

@@ -1,5 +1,5 @@
-//! Files of the user and the project: settings, trust, context files, skills, prompt templates, and the system
-//! prompt that is made from them.
+//! Files of the user and the project: settings, trust, context files, skills, prompt templates, and the
+//! system prompt made from them.
 
 pub mod context_file;
 pub mod dirs;
@@ -20,7 +20,7 @@ mod yaml;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A problem with a file, for the user; the run goes on.
+/// A problem with a file, to be shown to the user. The program continues without the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub path: PathBuf,
@@ -33,8 +33,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The text of a file as people save it: without a byte order mark, and with U+FFFD where it is not
-/// UTF-8.
+/// Decodes the bytes of a text file, without a byte order mark and with U+FFFD for invalid UTF-8.
 fn text(bytes: &[u8]) -> String {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     String::from_utf8_lossy(bytes).into_owned()

@@ -1,28 +1,29 @@
-//! Rules of a settings list that choose among files: globs, `!` before one, `+` and `-` before a path.
+//! Rules of a resource list in the settings: globs, `!` before an excluded glob, `+` and `-` before a path.
 //!
-//! A wildcard at the start of a name does not stand for a dot.
+//! A wildcard at the start of a name does not match a dot.
 
 use super::place::MANIFEST;
 use crate::base::glob::{Dialect, Glob};
 use std::path::{Component, Path, PathBuf};
 
-/// What a list of the settings says about the files that were found.
+/// Parsed rules that choose among the files that were found.
 #[derive(Debug, Default)]
 pub struct Choice {
-    /// `None` for a glob that makes no sense: it matches nothing.
+    /// Globs that include files; `None` for an invalid glob, which matches nothing.
     includes: Vec<Option<Glob>>,
     excludes: Vec<Option<Glob>>,
     kept: Vec<String>,
     dropped: Vec<String>,
 }
 
-/// Whether an entry of a list names a file or folder, and is no rule.
+/// True if an entry of a list is the path of a file or folder rather than a rule.
 pub fn is_path(entry: &str) -> bool {
     !entry.starts_with(['!', '+', '-']) && !entry.contains(['*', '?'])
 }
 
 impl Choice {
-    /// A `~/` after a sign is the folder `home`. `with_globs`: globs without a sign before them choose; else they count for nothing.
+    /// Parses the rules. `~/` after a sign stands for the folder `home`. Globs without a sign include files
+    /// if `with_globs` is set, and are ignored otherwise.
     pub fn new(entries: &[String], with_globs: bool, home: Option<&Path>) -> Self {
         let mut rules = Self::default();
         let at_home = |path: &str| match (path.strip_prefix("~/"), home) {
@@ -44,7 +45,8 @@ impl Choice {
         rules
     }
 
-    /// Whether `file` is to be used. Relative rules begin at `base`. A skill goes by its folder too.
+    /// True if `file` is to be used. Relative rules begin at `base`. For a `SKILL.md`, rules may also name
+    /// its folder.
     pub fn allow(&self, file: &Path, base: &Path) -> bool {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let name = |path: &Path| path.file_name().map(|name| text(Path::new(name)));
@@ -69,7 +71,7 @@ fn compile(glob: &str) -> Option<Glob> {
     Glob::new(glob, Dialect { no_hidden: true, lenient: true, ignore_case: false }).ok()
 }
 
-/// The way from `base` to `path`, both absolute.
+/// Returns the relative path from `base` to `path`. Both are absolute.
 fn relative(base: &Path, path: &Path) -> PathBuf {
     let (mut from, mut to) = (base.components().peekable(), path.components().peekable());
     while from.peek().is_some() && from.peek() == to.peek() {

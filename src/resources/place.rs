@@ -1,8 +1,8 @@
-//! Finds the files of skills, prompt templates and themes: those that settings name, and those that lie
-//! in the folders made for them.
+//! Finds the files of skills, prompt templates and themes, in paths that settings name and in the standard
+//! folders.
 //!
-//! Where two files have one name, the first wins: files of the project come before files of the user, and files
-//! that settings name before files that were found. Nothing is read of a project that is not trusted.
+//! If two files have one name, the first wins: files of the project come before files of the user, and files
+//! that settings name before files that were found. Files of an untrusted project are not read.
 
 use super::pattern::{Choice, is_path};
 use super::settings::Settings;
@@ -15,9 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// The deepest nesting of folders; links may make loops.
+/// Maximum nesting of folders, since links may form loops.
 const DEPTH_MAX: usize = 16;
-/// The most entries of one place that are looked at.
+/// Maximum number of entries that are examined in one folder tree.
 const ENTRIES_MAX: usize = 20_000;
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
@@ -34,7 +34,7 @@ pub enum Kind {
 pub const MANIFEST: &str = "pi-extension.json";
 
 impl Kind {
-    /// The name of the setting and of the folders.
+    /// Returns the name of the setting and of the folders.
     pub fn name(self) -> &'static str {
         match self {
             Self::Skills => "skills",
@@ -53,32 +53,31 @@ impl Kind {
     }
 }
 
-/// The places to look in.
+/// The folders and settings to search.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub agent: &'a Path,
     pub home: Option<&'a Path>,
     pub cwd: &'a Path,
     pub settings: &'a Settings,
-    /// True if the project is trusted.
     pub is_trusted: bool,
 }
 
-/// Which files of a folder count.
+/// Which files of a folder are resources.
 #[derive(Clone, Copy, PartialEq)]
 enum Layout {
-    /// Skills: `SKILL.md` makes a folder one; above that, other files count at the top.
+    /// Skills: a folder with a `SKILL.md`, and other Markdown files in the top folder.
     SkillsTop,
-    /// Skills in `.agents`: other files count below the top.
+    /// Skills in `.agents`: a folder with a `SKILL.md`, and other Markdown files below the top folder.
     SkillsBelow,
-    /// Files right in the folder.
+    /// Files in the folder itself.
     Flat,
     /// Files at any depth.
     Deep,
 }
 
 impl Places<'_> {
-    /// The files of a kind that are not switched off, the one that wins first.
+    /// Returns the enabled files of a kind, in order of precedence.
     pub fn files(&self, kind: Kind) -> Vec<Source> {
         let (user_list, project_list) = self.settings.resources(kind.name());
         let project_base = self.cwd.join(".pi");
@@ -116,7 +115,7 @@ impl Places<'_> {
             let base = home.join(".agents");
             found.looked(&base, &base.join("skills"), Scope::User, &user_list, true);
         }
-        // One file by two ways counts once, as the first one.
+        // A file that is found twice counts only once, in its first position.
         let mut seen = HashSet::new();
         let mut sources = found.sources;
         sources.retain(|(source, _)| {
@@ -127,7 +126,8 @@ impl Places<'_> {
         on.map(|(source, _)| source).collect()
     }
 
-    /// The files of a path that the command line names, a file or a folder. `None`: there is nothing.
+    /// Returns the files of a path on the command line, which names a file or a folder. `None` if nothing is
+    /// there.
     pub fn named(&self, kind: Kind, path: &Path) -> Option<Vec<Source>> {
         let about = std::fs::metadata(path).ok()?;
         let files = if about.is_dir() && kind == Kind::Extensions {
@@ -191,8 +191,8 @@ impl Places<'_> {
         }
     }
 
-    /// `.agents/skills` of the working folder and those above it, up to the repository's. The user's own
-    /// is none of the project.
+    /// Returns the `.agents/skills` folders of the working folder and its ancestors, up to the repository's
+    /// root. The user's own folder is not among them.
     fn agents_folders(&self) -> Vec<PathBuf> {
         let own = self.home.map(|home| home.join(".agents/skills"));
         let mut folders = Vec::new();
@@ -209,7 +209,7 @@ impl Places<'_> {
     }
 }
 
-/// Resolves `.` and `..` in a path lexically.
+/// Resolves `.` and `..` in a path without reading the disk.
 pub fn tidy(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();
@@ -226,9 +226,9 @@ pub fn tidy(path: &Path) -> PathBuf {
 struct Search {
     kind: Kind,
     home: Option<PathBuf>,
-    /// The bounds of files that are found now.
+    /// Bounds of the files that are found at present.
     bounds: Bounds,
-    /// The files, and whether each is switched on.
+    /// Files, each with true if it is enabled.
     sources: Vec<(Source, bool)>,
     paths: HashSet<PathBuf>,
 }
@@ -314,15 +314,15 @@ fn package_extensions(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.is_file()).collect()
 }
 
-/// The files of a kind below `top`, in the order of their names. Links are followed; hidden entries,
-/// `node_modules` and what ignore files leave out are not looked at.
+/// Returns the files of a kind below `top`, sorted by name. Links are followed; hidden entries,
+/// `node_modules` and ignored files are skipped.
 fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
     let is_skills = matches!(layout, Layout::SkillsTop | Layout::SkillsBelow);
     let depth_max = if layout == Layout::Flat { 1 } else { DEPTH_MAX };
     let walk = WalkDir::new(top).follow_links(true).sort_by_file_name().max_depth(depth_max);
     let mut walk = walk.into_iter();
     let mut files = Vec::new();
-    // The ignore files of each folder from `top` to the one that is looked at.
+    // Rules of the ignore files of each folder from `top` to the current one.
     let mut ignored: Vec<Rules> = Vec::new();
     for _ in 0..ENTRIES_MAX {
         let Some(entry) = walk.next() else {
@@ -366,14 +366,14 @@ fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
     files
 }
 
-/// The rules of the ignore files in a folder.
+/// Parses the ignore files in a folder.
 fn ignore_rules(folder: &Path) -> Rules {
     let read = |name: &&str| file::read(&folder.join(name), text_file::BYTES_MAX).ok();
     let texts: Vec<Vec<u8>> = IGNORE_FILES.iter().filter_map(read).collect();
     Rules::parse(&texts.join(&b'\n'))
 }
 
-/// True if the rules say so, each list those of one folder on the way to `path`, its own folder's last.
+/// True if the rules ignore `path`. `ignored` has the rules of each folder on the path, outermost first.
 fn leaves_out(ignored: &[Rules], path: &Path, is_folder: bool) -> bool {
     let path = path.as_os_str().as_bytes();
     let starts = memchr::memrchr_iter(b'/', path).map(|slash| slash + 1);

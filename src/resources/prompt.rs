@@ -1,7 +1,7 @@
 //! The system prompt, as named sections in a fixed order.
 //!
-//! The prompt holds nothing that changes by itself, such as the time, so that a provider's cache stays valid. A
-//! later change is sent as the sections that differ.
+//! The prompt contains nothing that changes by itself, such as the time, so that a provider's cache stays
+//! valid. After a change, only the changed sections are sent.
 
 use super::Diagnostic;
 use super::context_file::ContextFile;
@@ -11,25 +11,25 @@ use super::text_file::{self, Bounds};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// What the prompt says of a tool.
+/// A tool, as the system prompt describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PromptTool<'a> {
     pub name: &'a str,
-    /// One line for the list of tools; tools without one are not listed.
+    /// One line for the list of tools; a tool without a snippet is not listed.
     pub snippet: Option<&'a str>,
     pub rules: &'a [String],
-    /// The model can read a skill with it.
+    /// True if the model can read a skill with the tool.
     pub reads: bool,
-    /// The model can list or search files with it.
+    /// True if the model can list or search files with the tool.
     pub searches: bool,
-    /// The model can run shell commands with it.
+    /// True if the model can run shell commands with the tool.
     pub runs_commands: bool,
 }
 
-/// What the prompt is made of.
+/// The parts of the system prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptOptions<'a> {
-    /// Replaces the preamble, the tools, the rules and the manual.
+    /// Replaces the preamble and the sections on tools, rules and the manual.
     pub custom: Option<&'a str>,
     pub addendum: Option<&'a str>,
     /// The active tools.
@@ -39,15 +39,15 @@ pub struct PromptOptions<'a> {
     pub cwd: &'a Path,
 }
 
-/// The prompt texts of the user: from flags, else from `SYSTEM.md` and `APPEND_SYSTEM.md` of the project, if
-/// it is trusted, else from those of the agent folder.
+/// The user's prompt texts. A flag comes first, then `SYSTEM.md` or `APPEND_SYSTEM.md` of a trusted project,
+/// then that of the agent folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserPrompts {
     pub custom: Option<String>,
     pub addendum: Option<String>,
 }
 
-/// The sections of the prompt: the preamble plain, each of the others in a tag of its name.
+/// Makes the sections of the prompt. All sections but the preamble are enclosed in a tag with their name.
 pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
     let mut sections = Map::new();
     match options.custom {
@@ -69,7 +69,7 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
     if !options.context_files.is_empty() {
         insert(&mut sections, "project_context", &project_context(options.context_files));
     }
-    // Without a tool that reads files the model could not follow.
+    // Without a tool that reads files, the model could not read a skill.
     let reader = options.tools.iter().find(|tool| tool.reads).or_else(|| runs_commands(options.tools));
     if let Some(skills) = reader.and_then(|tool| skill::section(options.skills, tool.name)) {
         insert(&mut sections, "skills", &skills);
@@ -78,8 +78,7 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
     sections
 }
 
-/// The change from the sections `previous` to `current`: new texts by name, `null` for a section that is gone;
-/// none if nothing changed.
+/// Returns the changed sections by name, with `null` for a removed section; `None` if nothing changed.
 pub fn diff(previous: &Map<String, Value>, current: &Map<String, Value>) -> Option<Map<String, Value>> {
     let changed = current.iter().filter(|(name, text)| previous.get(*name) != Some(*text));
     let gone = previous.keys().filter(|name| !current.contains_key(*name));
@@ -90,8 +89,8 @@ pub fn diff(previous: &Map<String, Value>, current: &Map<String, Value>) -> Opti
     (!patch.is_empty()).then_some(patch)
 }
 
-/// Finds the user's prompt texts. Each flag is a text, or the path of a file with it, seen from
-/// `started_in`. `project` is a folder that is trusted.
+/// Finds the user's prompt texts. Each flag is a text, or the path of a file relative to `started_in`.
+/// `project` is a trusted folder.
 pub fn user_prompts(
     dirs: &Dirs,
     project: Option<&Path>,
@@ -131,7 +130,7 @@ pub fn user_prompts(
     (prompts, diagnostics)
 }
 
-/// The file with a prompt text: that of a trusted project, else that of the agent folder.
+/// Returns the file of a prompt text, in the trusted project or else in the agent folder.
 pub fn prompt_file(dirs: &Dirs, project: Option<&Path>, name: &str) -> Option<PathBuf> {
     let of_project = project.map(|project| project.join(".pi").join(name));
     let of_agent = dirs.agent().join(name);

@@ -1,7 +1,7 @@
 //! Skills in the Agent Skills format: a folder with a `SKILL.md`, or a single Markdown file.
 //!
-//! The prompt lists what there is; the model reads a skill's file when it needs it, and the user calls
-//! one with `/skill:name`.
+//! The system prompt lists the skills. The model reads a skill's file when a task needs it, and the user
+//! calls a skill with `/skill:name`.
 
 use super::place::{Kind, Places};
 use super::source::Source;
@@ -18,14 +18,14 @@ const DESCRIPTION_MAX: usize = 1024;
 pub struct Skill {
     pub name: String,
     pub description: String,
-    /// Paths in the skill are relative to this folder.
+    /// The skill's folder, to which paths in the skill are relative.
     pub folder: PathBuf,
-    /// True if the prompt does not list the skill.
+    /// True if the system prompt does not list the skill.
     pub is_hidden: bool,
     pub source: Source,
 }
 
-/// All skills: what is found in `places` unless `only_named`, then the paths of the command line.
+/// Loads skills from `places`, unless `only_named` is set, and from the paths `named` on the command line.
 pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Skill>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut sources = if only_named { Vec::new() } else { places.files(Kind::Skills) };
@@ -77,7 +77,7 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
     let mut tell = |message: String| {
         diagnostics.push(Diagnostic { path: path.clone(), message });
     };
-    // Other Markdown files may well be no skills.
+    // Other Markdown files need not be skills.
     let is_declared = source.path.ends_with("SKILL.md");
     let content = match text_file::read(&source.path, &source.bounds) {
         Ok(content) => content,
@@ -122,7 +122,7 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
     })
 }
 
-/// The length of `text` in UTF-16 units, as JavaScript counts.
+/// Returns the length of `text` in UTF-16 units, as JavaScript counts.
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -145,8 +145,8 @@ fn faults_of_name(name: &str) -> Vec<String> {
     faults
 }
 
-/// The section of the prompt that lists the skills that the model may call, and says how to read one with `tool`.
-/// `None` without skills.
+/// Returns the prompt section that lists the skills, and tells the model to read them with `tool`. `None` if
+/// no skill is to be listed.
 pub fn section(skills: &[Skill], tool: &str) -> Option<String> {
     let mut visible = skills.iter().filter(|skill| !skill.is_hidden).peekable();
     visible.peek()?;
@@ -176,7 +176,8 @@ fn escape(text: &str) -> String {
 }
 
 impl Skill {
-    /// The text for the model when the user calls the skill with `arguments`.
+    /// Returns the text for the model when the user calls the skill with `arguments`. An unreadable file is
+    /// an error.
     pub fn call(&self, arguments: &str) -> Result<String, Diagnostic> {
         let path = &self.source.path;
         let content = text_file::read(path, &self.source.bounds)

@@ -1,4 +1,4 @@
-//! Where a skill, a prompt template or a theme comes from.
+//! The origin of a skill, a prompt template or a theme.
 
 use super::text_file::Bounds;
 use serde_json::{Map, Value};
@@ -12,12 +12,12 @@ pub enum Scope {
     Temporary,
 }
 
-/// How a file was found.
+/// How the file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Named in settings or on the command line.
+    /// Named in the settings or on the command line.
     Named,
-    /// Found in a folder that is searched.
+    /// Found in a standard folder.
     Looked,
 }
 
@@ -26,14 +26,14 @@ pub struct Source {
     pub path: PathBuf,
     pub found: Found,
     pub scope: Scope,
-    /// The folder that the file belongs to, where one is known.
+    /// The folder that the file belongs to, if known.
     pub base: Option<PathBuf>,
-    /// The bounds of the file's real path.
+    /// Folders that the file's real path must be in.
     pub bounds: Bounds,
 }
 
 impl Source {
-    /// The JSON of `sourceInfo`, for other programs.
+    /// Returns the `sourceInfo` object of RPC mode.
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         json.insert("path".into(), self.path.to_string_lossy().into());

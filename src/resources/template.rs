@@ -1,4 +1,4 @@
-//! Prompt templates: Markdown files whose text replaces a line that begins with `/name`.
+//! Prompt templates: Markdown files whose text replaces a prompt `/name arguments`.
 
 use super::place::{Kind, Places};
 use super::source::Source;
@@ -11,13 +11,13 @@ use std::path::PathBuf;
 pub struct Template {
     pub name: String,
     pub description: String,
-    /// A description of the arguments, for completion.
+    /// Describes the arguments, for completion.
     pub hint: Option<String>,
     pub content: String,
     pub source: Source,
 }
 
-/// All templates: what is found in `places` unless `only_named`, then the paths of the command line.
+/// Loads templates from `places`, unless `only_named` is set, and from the paths `named` on the command line.
 pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Template>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut sources = if only_named { Vec::new() } else { places.files(Kind::Prompts) };
@@ -81,24 +81,25 @@ fn read(source: Source) -> Result<Option<Template>, String> {
 }
 
 impl Template {
-    /// The text with `arguments` filled in.
+    /// Returns the text with `arguments` filled in.
     pub fn fill(&self, arguments: &str) -> String {
         fill(&self.content, &split(arguments))
     }
 }
 
-/// JavaScript's white space.
+/// True for JavaScript's white space.
 pub fn is_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-/// Splits arguments. Quotes of both kinds at the start of a word hold it together.
+/// Splits arguments at white space. A word may begin with text in single or double quotes, which may contain
+/// blanks.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     while let Some(first) = rest.chars().next() {
         let quoted = matches!(first, '"' | '\'').then(|| unquote(rest, first)).flatten();
-        // A quote that is not closed is text, and so are quotes inside a word.
+        // An unclosed quote, or a quote inside a word, is text.
         let (mut word, after) = quoted.unwrap_or((String::new(), rest));
         let end = after.find(is_space).unwrap_or(after.len());
         word.push_str(after.get(..end).unwrap_or_default());
@@ -108,8 +109,8 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// The text in the quotes that `text` begins with, and what is behind them; none if they are not closed. A
-/// backslash keeps the quote behind it.
+/// Parses the quoted text at the beginning of `text`. Returns it with the rest; `None` if the quote is not
+/// closed. A backslash before the quote character escapes it.
 fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut chars = text.char_indices().skip(1).peekable();
@@ -123,7 +124,7 @@ fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
     None
 }
 
-/// Replaces the placeholders of a text, once: inserted arguments are not expanded.
+/// Replaces placeholders in one pass: inserted arguments are not expanded.
 fn fill(content: &str, arguments: &[String]) -> String {
     let mut out = String::with_capacity(content.len());
     let mut rest = content;
@@ -144,7 +145,8 @@ fn fill(content: &str, arguments: &[String]) -> String {
     out
 }
 
-/// The value of the placeholder at the beginning of `text`, after its dollar sign, and the text behind it.
+/// Parses the placeholder at the beginning of `text`, which follows a dollar sign. Returns its value and the
+/// rest.
 fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a str)> {
     let all = || arguments.join(" ");
     let nth = |number: usize| arguments.get(number.checked_sub(1)?);
@@ -166,7 +168,7 @@ fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a s
         let value = if value.is_empty() { default.to_owned() } else { value };
         return Some((value, rest));
     }
-    // A part of them: from the first named on, so many.
+    // A range of arguments: from the given number on, at most that many.
     let (first, rest) = digits(text.strip_prefix("@:")?)?;
     let (count, rest) = match rest.strip_prefix(':').and_then(digits) {
         Some((count, rest)) => (count, rest),
@@ -178,7 +180,7 @@ fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a s
     Some((part.join(" "), rest))
 }
 
-/// The number at the beginning of `text`; the largest number if it is too large.
+/// Parses the number at the beginning of `text`; the largest number on overflow.
 fn digits(text: &str) -> Option<(usize, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at_checked(end)?;

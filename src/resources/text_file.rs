@@ -1,5 +1,5 @@
-//! Reads text files of users and projects: regular files of bounded size, within the folders that they may come
-//! from, wherever links lead.
+//! Reads text files of users and projects: regular files of bounded size whose real path, after links, is in
+//! an allowed folder.
 
 use super::text;
 use crate::base::file;
@@ -7,15 +7,15 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a text file.
+/// Maximum size of a text file, in bytes.
 pub const BYTES_MAX: u64 = 1 << 20;
 
-/// Folders of the system: processes with their environment and memory, devices.
+/// Folders of the system, which contain devices and the environment and memory of processes.
 const SYSTEM_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// A disk in memory: its files are ordinary ones.
+/// A file system in memory, whose files are ordinary ones.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The folders that the real path of a file may be in.
+/// Folders that must contain the real path of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// Real paths of folders.
@@ -23,29 +23,30 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds for the user's own files: anywhere but in folders of the system.
+    /// Bounds for the user's own files: any folder but those of the system.
     pub fn anywhere() -> Self {
         Self { roots: vec![PathBuf::from("/")] }
     }
 
-    /// Bounds for what the user's own files import.
+    /// Bounds for imports of the user's own files: the agent folder and the home folder.
     pub fn own(agent: &Path, home: Option<&Path>) -> Self {
         let roots = [Some(agent), home].into_iter().flatten();
         Self { roots: roots.filter_map(|root| root.canonicalize().ok()).collect() }
     }
 
-    /// Bounds for a file of a project.
+    /// Bounds for a file of a project: its repository, or `folder`.
     pub fn project(folder: &Path, home: Option<&Path>) -> Self {
         Self { roots: vec![project_root(folder, home)] }
     }
 
-    /// Widens the bounds to the project of `folder`.
+    /// Adds the project of `folder` to the bounds.
     pub fn and_project(mut self, folder: &Path, home: Option<&Path>) -> Self {
         self.roots.push(project_root(folder, home));
         self
     }
 
-    /// Says why the file with this real path may not be used; continues the word "it".
+    /// Returns why the file at the real path `real` is refused, to follow the word "it"; `None` if it is
+    /// allowed.
     pub fn refusal(&self, real: &Path) -> Option<&'static str> {
         let is_system = SYSTEM_FOLDERS.iter().any(|folder| real.starts_with(folder));
         if is_system && !real.starts_with(SHARED_MEMORY) {
@@ -59,8 +60,8 @@ impl Bounds {
     }
 }
 
-/// The real path of the repository around `folder`, else of the folder itself. The home folder is no
-/// project, even where it is a repository.
+/// Returns the real path of the repository around `folder`, or of `folder` itself. A home folder does not
+/// count as a repository.
 pub fn project_root(folder: &Path, home: Option<&Path>) -> PathBuf {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let home = home.and_then(|home| home.canonicalize().ok());
@@ -70,14 +71,14 @@ pub fn project_root(folder: &Path, home: Option<&Path>) -> PathBuf {
     root.map_or(real.clone(), Path::to_owned)
 }
 
-/// A text file that was read.
+/// The content and metadata of a text file.
 pub struct TextFile {
     pub text: String,
-    /// The metadata of the file itself, not of a link.
+    /// The metadata of the file itself, not of a link to it.
     pub about: Metadata,
 }
 
-/// The text of the file with this real path, which is within its bounds. An error continues the file's name.
+/// Reads the file at a real path that is known to be allowed. The error text follows the file's name.
 pub fn read_real(real: &Path) -> Result<TextFile, String> {
     let opened = file::open_real(real).and_then(|file| Ok((file.metadata()?, file)));
     let (about, file) = opened.map_err(failed)?;
@@ -85,7 +86,7 @@ pub fn read_real(real: &Path) -> Result<TextFile, String> {
     Ok(TextFile { text: text(&bytes), about })
 }
 
-/// The text of the file at `path`, which really lies within `bounds`. An error continues the file's name.
+/// Reads the file at `path` if its real path is within `bounds`. The error text follows the file's name.
 pub fn read(path: &Path, bounds: &Bounds) -> Result<String, String> {
     let real = path.canonicalize().map_err(failed)?;
     match bounds.refusal(&real) {
@@ -94,7 +95,7 @@ pub fn read(path: &Path, bounds: &Bounds) -> Result<String, String> {
     }
 }
 
-/// Says why a file could not be read; continues the file's name.
+/// Describes why a file could not be read. The text follows the file's name.
 pub fn failed(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::FileTooLarge => "is larger than 1 MiB".into(),

@@ -165,8 +165,13 @@ impl ToolOverrides {
         };
         let by_settings = changed(settings.unwrap_or_default(), usual);
         match &self.selection {
+            Some(Selection::Only(entries)) if entries.contains(name) => Some(true),
             Some(Selection::Only(entries)) => {
-                entries.iter().any(|entry| selection::matches(entry, name)).then_some(true)
+                let is_matched = entries.iter().any(|entry| selection::matches(entry, name));
+                // Tools of MCP servers stay within reach of other tools, unless the list speaks of such tools.
+                let stays =
+                    selection::is_mcp(name) && !entries.iter().any(|entry| entry.starts_with("mcp__"));
+                (is_matched || stays).then_some(is_matched && usual)
             }
             Some(Selection::Change(entries)) => Some(changed(entries, by_settings)),
             None => Some(by_settings),

@@ -1,8 +1,8 @@
-//! Tool calls that somebody is asked about before they run.
+//! Tool calls that need approval before they run.
 //!
-//! The question is put from the thread of the call itself: while nobody answers, only that call waits,
-//! and an abort ends the wait like any tool. What the surface looks like that a question appears on is
-//! the mode's ([`Approver`]); without one, nobody can say yes, and the call is denied.
+//! The thread of a call asks its question: while nobody answers, only that call waits, and an abort ends the
+//! wait like any tool. A mode implements [`Approver`] to show questions; without an approver, every call that
+//! needs approval is denied.
 
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::schema;
@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Which calls are asked about.
+/// The tools whose calls need approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub ask: Ask,
-    /// The tools whose calls run unasked in any case.
+    /// Names of tools whose calls never need approval, whatever `ask` says.
     pub allowed: Vec<String>,
 }
 
@@ -25,14 +25,14 @@ pub enum Ask {
     #[default]
     Nothing,
     All,
-    /// Every tool that is not known to change nothing.
+    /// Calls of every tool that is not marked as read-only.
     Writes,
-    /// The tools with these names.
+    /// Calls of the tools with these names.
     Named(Vec<String>),
 }
 
 impl Ask {
-    /// `all`, `writes`, or names between commas.
+    /// Parses `all`, `writes`, or tool names separated by commas.
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "all" => Self::All,
@@ -58,13 +58,13 @@ impl Rules {
     }
 }
 
-/// A call that waits for a decision.
+/// A tool call that waits for approval.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The id of the call.
+    /// The tool call's id.
     pub id: &'a str,
     pub tool: &'a ToolInfo,
-    /// Valid by the tool's schema.
+    /// Arguments that satisfy the tool's schema.
     pub arguments: &'a Map<String, Value>,
 }
 
@@ -73,14 +73,14 @@ pub enum Decision {
     Allow,
     /// Allows the call, and all later calls of its tool while the program runs.
     AllowAlways,
-    /// Runs the call with other arguments, which are checked like those of the model.
+    /// Runs the call with these arguments instead, after they are checked against the tool's schema.
     Change(Map<String, Value>),
-    /// Refuses the call. The model is told why.
+    /// Refuses the call. The model is told the reason, if there is one.
     Deny(Option<String>),
 }
 
-/// A text as it is shown in a question: long runs of blanks and of blank lines, which push what follows out of
-/// sight, are counted instead.
+/// Shortens `text` for a question: a run of more than 16 blanks or 2 blank lines, which could push text out
+/// of sight, is replaced by its count.
 pub fn squeezed(text: &str) -> String {
     const BLANKS_MAX: usize = 16;
     const BLANK_LINES_MAX: usize = 2;
@@ -119,12 +119,13 @@ fn squeeze_line(line: &str, blanks_max: usize, out: &mut String) {
     }
 }
 
-/// Shows as nothing.
+/// True for whitespace and other characters that a terminal shows as a blank or as nothing.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
-/// The beginning and the end of a text of more than `chars_max` characters, with its length between.
+/// Returns the beginning, the length and the end of a text of more than `chars_max` characters; a shorter
+/// text is returned whole.
 pub fn excerpt(text: &str, chars_max: usize) -> String {
     let length = text.chars().count();
     if length <= chars_max {
@@ -136,14 +137,14 @@ pub fn excerpt(text: &str, chars_max: usize) -> String {
     format!("{head} … ({length} characters) … {tail}")
 }
 
-/// Whoever can be asked. Called from many threads at once.
+/// Decides on tool calls that need approval. Called from several threads at once.
 pub trait Approver: Send + Sync {
-    /// Waits for the decision. When `cancel` says so the wait is over, and what is given does not matter.
+    /// Waits for a decision. Must return soon after `cancel` is cancelled; the result is then ignored.
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision;
 }
 
-/// Who is asked for approval, and which tools were allowed for the life of the session. There is one for a session,
-/// whatever conversation it goes on with.
+/// A session's approver, and the tools that are allowed while the program runs. Both are kept when the
+/// session changes to another conversation.
 #[derive(Default)]
 pub(super) struct Approvals {
     approver: Mutex<Option<Arc<dyn Approver>>>,
@@ -155,7 +156,8 @@ impl Approvals {
         *self.approver.lock().unwrap_or_else(PoisonError::into_inner) = Some(approver);
     }
 
-    /// `tools` as they are given to the agent: those that the rules cover ask first.
+    /// Wraps each tool that needs approval under `rules` so that its calls ask first. Other tools are
+    /// returned unchanged.
     pub fn guard(self: &Arc<Self>, rules: &Rules, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         let guard = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
             if rules.cover(tool.info()) {
@@ -190,7 +192,7 @@ impl Approvals {
     }
 }
 
-/// A tool whose calls wait for a decision.
+/// A tool whose calls ask for approval first.
 struct Guarded {
     tool: Arc<dyn Tool>,
     approvals: Arc<Approvals>,

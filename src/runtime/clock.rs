@@ -1,14 +1,14 @@
-//! Times as people read them.
+//! Times in the form that people read.
 
 use crate::base::time::{iso, parse_iso};
 use crate::llm::message::now_ms;
 
-/// Now, as files write it.
+/// Returns the current time in ISO 8601, as session files store it.
 pub fn now_iso() -> String {
     iso(now_ms())
 }
 
-/// How long ago it was: `now`, `5m`, `3h`, `2d`, `1w`, `4mo`, `2y`.
+/// Returns the age of an ISO 8601 time: `now`, `5m`, `3h`, `2d`, `1w`, `4mo`, `2y`.
 pub fn age(time: &str) -> String {
     let then = parse_iso(time).unwrap_or(0);
     let minutes = now_ms().saturating_sub(then) / 60_000;
@@ -24,7 +24,8 @@ pub fn age(time: &str) -> String {
     }
 }
 
-/// The time of day here, with the date where that is not today's.
+/// Formats an ISO 8601 time as local `HH:MM`, with the date before it on days other than today. `None` if it
+/// cannot be parsed.
 pub fn local_time(time: &str) -> Option<String> {
     let then = local(parse_iso(time)?)?;
     let now = local(now_ms())?;

@@ -1,9 +1,10 @@
-//! The session's side of the agent's loop: stores what ends, tells the listeners, decides what follows.
+//! The session as the [`Host`] of the agent's loop: stores messages, notifies listeners, decides what comes
+//! next.
 
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
 use super::control::{self, Control, InterruptMode};
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, RETRY_CANCELLED};
 use super::hook::Hooked;
 use super::image::blocked;
 use super::limit::{Guard, Verdict};
@@ -26,27 +27,28 @@ use crate::session::entry::ContextEdit;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The session's side of the loop.
+/// Connects one run of the agent's loop to its session.
 pub(super) struct Conductor<'a> {
     pub control: &'a Control,
     pub config: &'a Config,
     pub compaction: &'a mut compaction::State,
     pub guard: &'a mut Guard,
     pub ended_by: &'a mut Option<String>,
-    /// Why the last attempt at an answer failed; none since one succeeded.
+    /// Why the last request failed; `None` after a request that succeeded.
     pub failure: &'a mut Option<String>,
     pub listener: Listener<'a>,
     pub cancel: &'a CancelToken,
-    /// Retries of the answer that is being asked for.
+    /// Retries made for the current answer.
     pub attempt: u64,
-    /// Answers that were asked for again because they were not the value that was wanted.
+    /// Answers that were requested again because they were not the wanted JSON value.
     pub output_retries: usize,
     pub hooked: Hooked,
     /// What handlers have made of the run before it began.
     pub system_prompt: Option<String>,
     /// Turns of the run.
     pub turns: u64,
-    /// True before the first request: a steering message that came since the prompt waits for the second one.
+    /// True before the first request. Steering messages that arrived after the prompt then stay queued until
+    /// the second request.
     pub is_first: bool,
 }
 
@@ -68,8 +70,9 @@ impl Conductor<'_> {
         Retry { enabled: self.control.state().switches.auto_retry, ..self.config.services.retry }
     }
 
-    /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
-    /// again. The log keeps it.
+    /// Leaves a failed answer out of the model's context and waits, if the retry policy allows another
+    /// attempt. True after the wait; false if there is no retry or the wait was cancelled. The log keeps the
+    /// answer.
     pub fn wait_to_retry(&mut self, failure: Option<StreamError>) -> Result<bool, Fatal> {
         let Some(failure) = failure else {
             return Ok(false);
@@ -93,12 +96,12 @@ impl Conductor<'_> {
         };
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
         if self.control.wait_to_retry(self.cancel, retry::with_jitter(delay)) {
-            return self.end_retries("Retry cancelled").map(|()| false);
+            return self.end_retries(RETRY_CANCELLED).map(|()| false);
         }
         Ok(true)
     }
 
-    /// Says that there will be no further attempt, if there was any.
+    /// Emits `auto_retry_end` with `final_error` if there was a retry.
     pub fn end_retries(&mut self, final_error: &str) -> Result<(), Fatal> {
         if self.attempt == 0 {
             return Ok(());
@@ -107,7 +110,8 @@ impl Conductor<'_> {
         (self.listener)(&Event::AutoRetryEnd { success: false, attempt, final_error })
     }
 
-    /// What is said about an answer that is not the value which the run is to end with.
+    /// Returns the message that asks again for a JSON value, if the last answer is not the wanted one and
+    /// retries are left.
     pub fn retry_output(&mut self) -> Option<AgentMessage> {
         let wanted = self.config.wanted.as_ref()?;
         let messages = self.control.messages();
@@ -118,7 +122,7 @@ impl Conductor<'_> {
             return None;
         }
         {
-            // What waits is said first; its answer is the last one then.
+            // Queued messages go first; their answer will then be the last one.
             let queues = self.control.queues();
             if !queues.steering.is_empty() || !queues.follow_up.is_empty() {
                 return None;
@@ -129,14 +133,14 @@ impl Conductor<'_> {
         Some(control::user_message(wanted.ask_again(&fault), Vec::new()))
     }
 
-    /// What waits, after a run that left it in its queue.
+    /// Takes queued messages after a run ended without them: steering messages, or else follow-ups.
     pub fn queued(&mut self) -> Vec<AgentMessage> {
         let mut queues = self.control.queues();
         let steering = queues.steering.take();
         if steering.is_empty() { queues.follow_up.take() } else { steering }
     }
 
-    /// Both queues to the listener, when `message` leaves one of them for the conversation.
+    /// Emits both queues if `message` came from one of them.
     pub fn emit_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
         let mut told = Ok(());
         let mut queues = self.control.queues();
@@ -216,7 +220,7 @@ impl Host for Conductor<'_> {
                     timestamp: now_ms(),
                     ..CustomMessage::default()
                 }));
-                // A listener that fails here fails at the next event too, where it can end the run.
+                // A listener that fails here also fails at the next event, where the error can end the run.
                 self.control.queue().steer(note, &mut |event| drop((self.listener)(event)));
             }
             Verdict::End(reason) => {
@@ -239,11 +243,15 @@ impl Host for Conductor<'_> {
                 head.apply(system);
             }
         }
+        let (sections, absent) = {
+            let state = self.control.state();
+            (state.sections.clone(), state.absent_tools())
+        };
         let sections = match &self.system_prompt {
             Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
-            None => self.control.state().sections.clone(),
+            None => sections,
         };
-        if let Some(update) = update(&head, &sections, &agent.tools) {
+        if let Some(update) = update(&head, &sections, &agent.tools, &absent) {
             pending.insert(0, AgentMessage::System(Arc::new(update)));
         }
         Ok(())
@@ -258,8 +266,12 @@ impl Host for Conductor<'_> {
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let changed = self.hooked.context(messages, self.cancel);
         let messages = changed.as_deref().unwrap_or(messages);
-        let without = self.config.services.block_images.then(|| blocked::without(messages));
-        without.or(changed)
+        let absent = self.control.state().absent_tools();
+        let offered = (!absent.is_empty()).then(|| without_tools(messages, &absent));
+        match self.config.services.block_images {
+            true => Some(blocked::without(offered.as_deref().unwrap_or(messages))),
+            false => offered.or(changed),
+        }
     }
 
     fn notice(&mut self, text: &str) {
@@ -282,8 +294,27 @@ impl Host for Conductor<'_> {
     }
 }
 
-/// What changes the model's prompt and tools from `head` to what they should be; `None` when nothing does.
-fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -> Option<SystemMessage> {
+/// Returns `messages` without the declarations of the tools with these names.
+fn without_tools(messages: &[AgentMessage], names: &[String]) -> Vec<AgentMessage> {
+    let mut messages = messages.to_vec();
+    for message in &mut messages {
+        if let AgentMessage::System(system) = message
+            && system.tools_added.iter().any(|tool| names.contains(&tool.name))
+        {
+            Arc::make_mut(system).tools_added.retain(|tool| !names.contains(&tool.name));
+        }
+    }
+    messages
+}
+
+/// Returns the change of prompt sections and tools from `head` to `sections` and `tools`, or `None` if they
+/// are equal. Tools with the names in `absent` stay as they are recorded.
+fn update(
+    head: &Head,
+    sections: &Map<String, Value>,
+    tools: &[Arc<dyn Tool>],
+    absent: &[String],
+) -> Option<SystemMessage> {
     let patch = prompt::diff(&head.sections, sections);
     let specs: Vec<_> = tools.iter().map(|tool| &tool.info().spec).collect();
     let added: Vec<_> =
@@ -291,7 +322,7 @@ fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -
     let removed: Vec<_> = head
         .tools
         .iter()
-        .filter(|known| !specs.contains(known))
+        .filter(|known| !specs.contains(known) && !absent.contains(&known.name))
         .map(|known| ToolReference { name: known.name.clone(), extra: Extra::new() })
         .collect();
     if patch.is_none() && added.is_empty() && removed.is_empty() {
@@ -316,11 +347,11 @@ mod tests {
         let sections = |value: Value| value.as_object().unwrap().clone();
         let mut head = Head::default();
         let wanted = sections(json!({"preamble": "p", "cwd": "/a"}));
-        let first = update(&head, &wanted, &[]).unwrap();
+        let first = update(&head, &wanted, &[], &[]).unwrap();
         assert_eq!(first.sections.as_ref(), Some(&wanted));
         head.apply(&first);
-        assert_eq!(update(&head, &wanted, &[]), None);
-        let later = update(&head, &sections(json!({"preamble": "p", "rules": "r"})), &[]).unwrap();
+        assert_eq!(update(&head, &wanted, &[], &[]), None);
+        let later = update(&head, &sections(json!({"preamble": "p", "rules": "r"})), &[], &[]).unwrap();
         assert_eq!(later.sections, Some(sections(json!({"rules": "r", "cwd": null}))));
     }
 }

@@ -1,8 +1,8 @@
-//! The configuration of a conversation, and the one way to make it.
+//! The configuration of a conversation, and [`configure`], which makes it.
 //!
-//! [`configure`] puts together what files and environment say ([`Inputs`], [`Resources`]) and what the program
-//! that starts the session says over that ([`Overrides`]). A start, a reload, a session of an editor and the SDK
-//! differ in where these come from, and in nothing else.
+//! Files and the environment provide values ([`Inputs`], [`Resources`]); the command line or an embedding
+//! program takes precedence ([`Overrides`]). A start, a reload, an ACP session and the SDK all use
+//! [`configure`].
 
 use super::approval;
 use super::expand::Commands;
@@ -39,13 +39,13 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Is told what is wrong with the files that are read.
+/// Receives warnings about configuration files.
 pub type Warn<'a> = &'a mut dyn FnMut(&dyn Display);
 
-/// Makes the system prompt for a set of tools.
+/// Makes the sections of the system prompt for a set of tools.
 pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
 
-/// The configuration of a conversation. A run uses the one that it began with.
+/// The configuration of a conversation. A run keeps the configuration that it started with.
 #[derive(Clone)]
 pub struct Config {
     pub services: Services,
@@ -55,38 +55,40 @@ pub struct Config {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Which of the tools that are added later may be used.
     pub tool_overrides: ToolOverrides,
+    /// True if what the project brings may be used.
+    pub trusts_project: bool,
     pub prompt: Prompt,
-    /// Files whose text is part of the prompt.
+    /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
     pub themes: Themes,
-    /// What the user can call with a slash.
+    /// Skills and prompt templates, which the user calls with a slash.
     pub commands: Commands,
-    /// The models to change between, as the user listed them; empty: all.
+    /// The models that the user can cycle through, in the user's order; all models if empty.
     pub scope: Vec<Scoped>,
     pub limits: Limits,
     pub approval: approval::Rules,
-    /// What each run is to end with.
+    /// The JSON value that each run must end with, if any.
     pub wanted: Option<Arc<Wanted>>,
 }
 
 impl Config {
-    /// How the settings want the queues taken: steering, follow-up.
+    /// Returns the modes of the steering and the follow-up queue from the settings.
     pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
         let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
         (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
     }
 }
 
-/// The themes that can be chosen.
+/// The themes that the user can choose.
 #[derive(Clone, Debug, Default)]
 pub struct Themes {
-    /// The one that wins first.
+    /// Theme files. If two files have a theme of one name, the earlier file wins.
     pub files: Vec<PathBuf>,
-    /// The theme of this run, whatever the settings say.
+    /// The theme from the command line, which overrides the setting.
     pub wanted: Option<String>,
 }
 
-/// What the command line, or a program that embeds the agent, says over the settings. Holds for as long as the
+/// Options of the command line or of an embedding program, which take precedence over the settings while the
 /// program runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
@@ -96,16 +98,16 @@ pub struct Overrides {
     pub approval: approval::Rules,
     pub limits: Limits,
     pub resources: ResourceOverrides,
-    /// What each run is to end with.
+    /// The JSON value that each run must end with, if any.
     pub wanted: Option<Arc<Wanted>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelOverrides {
     pub provider: Option<String>,
-    /// Model pattern.
+    /// Pattern of the model.
     pub model: Option<String>,
-    /// Patterns of the models to choose from.
+    /// Patterns of the models that the user can cycle through.
     pub models: Option<Vec<String>>,
     pub api_key: Option<String>,
     pub base_url: Option<String>,
@@ -115,29 +117,29 @@ pub struct ModelOverrides {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOverrides {
     pub selection: Option<Selection>,
-    /// Names, and patterns with `*`.
+    /// Tools to remove: names, and patterns with `*`.
     pub excluded: Vec<String>,
     pub none: bool,
     pub no_builtin: bool,
-    /// Only tools that change nothing.
+    /// True to allow only tools that change nothing.
     pub read_only: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxOverrides {
-    /// `off`, `read-only` or `workspace`.
+    /// Mode of the sandbox: `off`, `read-only` or `workspace`.
     pub mode: Option<String>,
     pub network: bool,
-    /// Folders beside the working folder.
+    /// Folders that commands may write to, besides the working folder.
     pub writable: Vec<String>,
 }
 
-/// Paths are relative to [`Inputs::started_in`].
+/// Resources given on the command line. Paths are relative to [`Inputs::started_in`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceOverrides {
-    /// A text, or a file with it.
+    /// The system prompt: its text, or the path of a file.
     pub system_prompt: Option<String>,
-    /// Texts, or files with them.
+    /// Additions to the system prompt: texts, or paths of files.
     pub append_system_prompt: Vec<String>,
     pub no_context_files: bool,
     pub skills: Vec<String>,
@@ -152,7 +154,7 @@ pub struct ResourceOverrides {
 }
 
 impl ToolOverrides {
-    /// True if a resumed conversation keeps the active tools that it has recorded.
+    /// True if a resumed conversation keeps its recorded active tools.
     pub fn leave_recorded(&self) -> bool {
         !matches!(self.selection, Some(Selection::Only(_)))
             && !self.none
@@ -160,7 +162,12 @@ impl ToolOverrides {
             && !self.read_only
     }
 
-    /// What changes of the tools that are active otherwise: entries `+name` and `-name`.
+    /// True if `--exclude-tools` names the tool.
+    pub fn is_excluded(&self, name: &str) -> bool {
+        self.excluded.iter().any(|pattern| selection::matches(pattern, name))
+    }
+
+    /// Returns the `+name` and `-name` entries of `--tools`.
     pub fn changes(&self) -> &[String] {
         match &self.selection {
             Some(Selection::Change(entries)) => entries,
@@ -168,20 +175,20 @@ impl ToolOverrides {
         }
     }
 
-    /// True if some tool is wanted.
+    /// True unless the options disable all tools.
     pub fn any(&self) -> bool {
         self.selection.is_some() || !(self.none || self.no_builtin)
     }
 }
 
-/// The user's folders, a working folder, and what their files and the environment say.
+/// Folders, settings, models and keys, from which a configuration is made.
 pub struct Inputs {
     pub dirs: Dirs,
     pub cwd: PathBuf,
-    /// Where paths of the command line begin.
+    /// The folder that paths of the command line are relative to.
     pub started_in: PathBuf,
     pub settings: Settings,
-    /// True if what the project in `cwd` brings may be used.
+    /// True if resources of the project in `cwd` may be used.
     pub is_trusted: bool,
     pub services: Services,
     /// True if parts of the program will add tools: names that are not known yet may be theirs.
@@ -189,7 +196,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads models and keys. A project is not trusted before [`Inputs::trust`].
+    /// Loads models and keys. The project is untrusted until [`Inputs::trust`] is called.
     pub fn load(dirs: Dirs, cwd: PathBuf, started_in: PathBuf, settings: Settings, warn: Warn<'_>) -> Self {
         let (mut registry, warnings) = Registry::load(dirs.agent());
         warnings.iter().for_each(|text| warn(text));
@@ -203,14 +210,15 @@ impl Inputs {
         Self { dirs, cwd, started_in, settings, is_trusted: false, services, adds_tools: false }
     }
 
-    /// Continues in another folder. Its project is not trusted before [`Inputs::trust`].
+    /// Changes the working folder. Its project is untrusted until [`Inputs::trust`] is called.
     pub fn enter(&mut self, folder: PathBuf) {
         self.cwd = folder;
         self.is_trusted = false;
         self.settings.remove_project();
     }
 
-    /// Takes up the settings of the project in `cwd`: `trusted` is what the user trusts, none if nothing is trusted.
+    /// Applies the settings of the project in `cwd`. `trusted` is the project's state that the user trusts,
+    /// or `None` for an untrusted project.
     pub fn trust(&mut self, trusted: Option<&Snapshot>, warn: Warn<'_>) {
         self.is_trusted = trusted.is_some();
         if let Some(snapshot) = trusted {
@@ -220,7 +228,7 @@ impl Inputs {
         self.services.follow(&self.settings);
     }
 
-    /// The models that `--models` or the setting lists; empty: every model.
+    /// Returns the models of `--models` or the `enabledModels` setting; empty if every model is meant.
     pub fn scope(&self, over: &ModelOverrides, warn: Warn<'_>) -> Vec<Scoped> {
         let patterns = over.models.clone().or_else(|| self.settings.enabled_models()).unwrap_or_default();
         if patterns.is_empty() {
@@ -232,7 +240,7 @@ impl Inputs {
         scope
     }
 
-    /// Skills and prompt templates, and what is wrong with them.
+    /// Loads skills and prompt templates, with diagnostics of faulty files.
     pub fn commands(&self, over: &ResourceOverrides) -> (Commands, Vec<Diagnostic>) {
         let places = self.places();
         let (skills, mut diagnostics) = skill::load(&places, over.no_skills, &self.named(&over.skills));
@@ -242,7 +250,7 @@ impl Inputs {
         (Commands { templates, skills }, diagnostics)
     }
 
-    /// Reads everything that files give to a conversation.
+    /// Loads skills, templates, themes, context files and prompts.
     pub fn resources(&self, over: &ResourceOverrides, warn: Warn<'_>) -> Resources {
         let (commands, mut diagnostics) = self.commands(over);
         let (themes, of_themes) = self.themes(over);
@@ -291,14 +299,14 @@ impl Inputs {
         }
     }
 
-    /// Paths of the command line, made absolute.
+    /// Makes paths of the command line absolute.
     fn named(&self, paths: &[String]) -> Vec<PathBuf> {
         let paths = paths.iter().map(|path| path.trim());
         paths.map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in))).collect()
     }
 }
 
-/// What files give to a conversation.
+/// Resources of a conversation that are read from files.
 #[derive(Default)]
 pub struct Resources {
     pub commands: Commands,
@@ -307,7 +315,7 @@ pub struct Resources {
     pub prompts: UserPrompts,
 }
 
-/// Where tools work, and where what they leave is kept. Stays when a configuration is read again.
+/// Where the tools of a conversation work and where their outputs are kept. A reload does not change it.
 pub struct Place {
     backend: Arc<dyn Backend>,
     outputs: Arc<dyn OutputDir>,
@@ -315,7 +323,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// For the conversation of `log`. `over` puts other files, those of an editor, before the disk.
+    /// Makes the place for the conversation of `log`. `over` wraps the backend, for instance to read files
+    /// from an editor before the disk.
     pub fn new(log: &Log, sandbox: Option<Arc<Sandbox>>, over: Option<&Over>) -> Self {
         let disk: Arc<dyn Backend> = match sandbox {
             Some(sandbox) => Arc::new(Confined { sandbox }),
@@ -333,7 +342,7 @@ impl Place {
         }
     }
 
-    /// The place that a conversation has.
+    /// Returns the place of an existing workspace.
     pub fn of(workspace: &Workspace) -> Self {
         Self {
             backend: workspace.backend.clone(),
@@ -343,7 +352,7 @@ impl Place {
     }
 }
 
-/// Makes a configuration. Gives the tools that are active at first, too.
+/// Makes a configuration, and the list of tools that are active at first.
 pub fn configure(
     inputs: Inputs,
     resources: Resources,
@@ -371,6 +380,7 @@ pub fn configure(
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
         tool_overrides: over.tools.clone(),
+        trusts_project: inputs.is_trusted,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {
@@ -395,7 +405,7 @@ pub fn configure(
     (config, active)
 }
 
-/// The tools of `all` with these names, in the order of the names, each once.
+/// Returns the tools of `all` with these names, each once, in the order of `names`.
 pub fn tools_named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     for name in names {
@@ -429,7 +439,7 @@ fn active_tools(
     warn: Warn<'_>,
 ) -> Vec<Arc<dyn Tool>> {
     let known: Vec<&str> = tools::names().collect();
-    let is_excluded = |name: &str| over.excluded.iter().any(|pattern| selection::matches(pattern, name));
+    let is_excluded = |name: &str| over.is_excluded(name);
     let is_unknown = |entry: &&String| {
         let name = entry.strip_prefix(['+', '-']).unwrap_or(entry);
         !entry.contains('*') && !known.contains(&name) && !selection::is_foreign(name)
@@ -439,7 +449,7 @@ fn active_tools(
     }
     let inherited = || match (over.none || over.no_builtin, over.read_only) {
         (true, _) => Vec::new(),
-        // Those that change something are left out below.
+        // Tools that change something are removed below.
         (false, true) => known.iter().map(|name| (*name).to_owned()).collect(),
         (false, false) => selection::of_settings(settings.texts("defaultTools")),
     };
@@ -471,7 +481,7 @@ fn active_tools(
     chosen.filter(|tool| !over.read_only || tool.info().reads_only).collect()
 }
 
-/// The active tools, and those that can be made active.
+/// Returns the active tools and those that can be made active.
 fn all_tools(
     over: &ToolOverrides,
     active: &[Arc<dyn Tool>],
@@ -485,7 +495,7 @@ fn all_tools(
     let others = tools::names()
         .filter(|_| !is_limited)
         .filter(|name| !is_active(name))
-        .filter(|name| !over.excluded.iter().any(|pattern| selection::matches(pattern, name)))
+        .filter(|name| !over.is_excluded(name))
         .filter_map(|name| tools::builtin(name, workspace))
         .filter(|tool| !over.read_only || tool.info().reads_only);
     active.iter().cloned().chain(others).collect()

@@ -1,4 +1,4 @@
-//! Who describes the tool calls of a conversation: its tools, else the built-in ones of the same name.
+//! Describes the tool calls of a conversation: by its own tools, or by a built-in tool of that name.
 
 use super::control::Tools;
 use crate::agent::call::{Arguments, CallInfo};
@@ -6,11 +6,11 @@ use crate::agent::tool::Tool;
 use crate::tools;
 use std::sync::Arc;
 
-/// The tools of a conversation, asked by name. Without any it knows the built-in tools.
+/// The tools of a conversation, for lookup by name. The default value describes only calls of built-in tools.
 #[derive(Clone, Default)]
 pub struct Describer(Vec<Arc<dyn Tool>>);
 
-/// Knows the built-in tools.
+/// A describer for the built-in tools.
 #[cfg(test)]
 pub static BUILTIN: Describer = Describer(Vec::new());
 
@@ -24,7 +24,7 @@ impl Describer {
 }
 
 impl Tools<'_> {
-    /// Describes calls of the tools that the conversation has now.
+    /// Returns a describer for the conversation's current tools.
     pub fn describer(&self) -> Describer {
         Describer(self.control.state().all_tools())
     }

@@ -1,4 +1,4 @@
-//! What happens in a session: the agent's events and those above a single run.
+//! Events of a session: those of the agent, and those beyond a single run.
 
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
@@ -8,10 +8,10 @@ use crate::session::compaction::CompactionResult;
 use crate::session::entry::Entry;
 use serde_json::Value;
 
-/// Takes every event of a run, on the thread that runs the prompt. An error ends the run.
+/// Receives every event of a run, on the thread that runs the prompt. An error ends the run.
 pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
 
-/// Takes the events of a command.
+/// Receives the events of a command.
 pub type Emit<'a> = &'a mut dyn FnMut(&Event<'_>);
 
 /// Why a conversation is compacted.
@@ -19,9 +19,9 @@ pub type Emit<'a> = &'a mut dyn FnMut(&Event<'_>);
 pub enum Reason {
     /// The user asked for it.
     Manual,
-    /// The context left less room than is to be kept free.
+    /// Less than the reserve of the context window was free.
     Threshold,
-    /// The model refused the context, or cut its answer for want of room.
+    /// The model refused the context, or cut its answer short for want of room.
     Overflow,
 }
 
@@ -35,56 +35,59 @@ impl Reason {
     }
 }
 
+/// The final error of retries that the user has ended.
+pub const RETRY_CANCELLED: &str = "Retry cancelled";
+
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     Agent(AgentEvent<'a>),
-    /// Nothing more happens by itself. Once for each prompt.
+    /// The prompt is finished: nothing more happens without a new command. Emitted once for each prompt.
     AgentSettled {
-        /// The run was ended by an abort.
+        /// True if the run was aborted.
         aborted: bool,
     },
-    /// The run cannot go on, for instance because the log cannot be written. After `agent_end`.
+    /// The run failed, for instance because the log cannot be written. Emitted after `agent_end`.
     Failed {
         reason: &'a str,
     },
-    /// The run was ended by a limit, though the model had more to do.
+    /// A limit ended the run before the model was finished.
     LimitReached {
         reason: &'a str,
     },
-    /// The value that the run was to end with, or why there is none. Only where one was asked for.
+    /// The JSON value at the end of a run, or why there is none. Emitted only if a value was wanted.
     Output {
         outcome: &'a Result<Value, String>,
     },
-    /// An answer failed and is asked for again after `delay_ms`.
+    /// A request failed and is retried after `delay_ms`.
     AutoRetryStart {
         attempt: u64,
         max_attempts: u64,
         delay_ms: u64,
         error_message: &'a str,
     },
-    /// An answer came, or there will be none: `final_error` says why.
+    /// Retries ended with an answer, or with the error in `final_error`.
     AutoRetryEnd {
         success: bool,
         attempt: u64,
         final_error: Option<&'a str>,
     },
-    /// Something that is no message was written to the log.
+    /// An entry that is not a message was appended to the log.
     EntryAppended {
         entry: &'a Entry,
     },
-    /// The session has another name, or none any more.
+    /// The session was renamed; `None` if its name was removed.
     SessionInfoChanged {
         name: Option<&'a str>,
     },
     ThinkingLevelChanged {
         level: ThinkingLevel,
     },
-    /// A command of the user printed something. `id` is that of the request.
+    /// A shell command of the user printed `delta`. `id` is the id of the client's request.
     BashUpdate {
         id: Option<&'a Value>,
         delta: &'a str,
     },
-    /// The whole of both queues.
+    /// The full contents of both queues after a change.
     QueueUpdate {
         steering: &'a [AgentMessage],
         follow_up: &'a [AgentMessage],
@@ -92,8 +95,8 @@ pub enum Event<'a> {
     CompactionStart {
         reason: Reason,
     },
-    /// A compaction is over, or there will be none: `result` or `aborted` or `error_message`.
-    /// `will_retry`: the run goes on by itself.
+    /// A compaction ended with `result`, or was aborted, or failed with `error_message`. `will_retry` is true
+    /// if the run continues with a new request.
     CompactionEnd {
         reason: Reason,
         result: Option<&'a CompactionResult>,
@@ -101,14 +104,14 @@ pub enum Event<'a> {
         will_retry: bool,
         error_message: Option<&'a str>,
     },
-    /// The request for a summary failed and is made again after `delay_ms`.
+    /// A request for a summary failed and is retried after `delay_ms`.
     SummaryRetryScheduled {
         attempt: u64,
         max_attempts: u64,
         delay_ms: u64,
         error_message: &'a str,
     },
-    /// `reason` is that of a compaction; none for the summary of a branch.
+    /// A request for a summary is retried. `reason` is the compaction's; `None` for the summary of a branch.
     SummaryRetryStart {
         reason: Option<Reason>,
     },

@@ -1,14 +1,14 @@
-//! Lines that stand for something longer: `/skill:name arguments` and `/template arguments`.
+//! Expands prompts of the form `/skill:name arguments` and `/template arguments`.
 //!
-//! Expansion happens once, before a prompt is sent or queued; what comes out is not looked at again. A
-//! line that names nothing known is for the model, as it stands.
+//! A prompt is expanded once, before it is sent or queued; the result is not expanded again. A prompt that
+//! names no known skill or template is sent unchanged.
 
 use crate::resources::Diagnostic;
 use crate::resources::skill::Skill;
 use crate::resources::template::{Template, is_space};
 use serde_json::{Value, json};
 
-/// What the user can call with a slash.
+/// Skills and prompt templates, which the user calls with a slash.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     pub templates: Vec<Template>,
@@ -16,7 +16,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The text that `text` stands for. A skill that cannot be read leaves the text as it is.
+    /// Expands a call of a skill or template. If a skill cannot be read, `text` is returned with a
+    /// diagnostic.
     pub fn expand(&self, text: String) -> (String, Option<Diagnostic>) {
         if let Some(call) = text.strip_prefix("/skill:") {
             let (name, arguments) = call.split_once(' ').unwrap_or((call, ""));
@@ -35,7 +36,7 @@ impl Commands {
         (template.unwrap_or(text), None)
     }
 
-    /// All commands in the form that other programs are told.
+    /// Returns all commands in the JSON form of RPC mode.
     pub fn list(&self) -> Vec<Value> {
         let templates = self.templates.iter().map(|template| {
             json!({"name": template.name, "description": template.description, "source": "prompt",

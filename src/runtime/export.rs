@@ -1,4 +1,4 @@
-//! The conversation as a page, while it goes on.
+//! Exports a conversation while it is in use.
 
 use super::control::Control;
 use crate::agent::call::Describe;
@@ -7,8 +7,8 @@ use crate::session::export::{ExportError, export_live};
 use std::path::{Path, PathBuf};
 
 impl Control {
-    /// Writes the session into a file, by default one in its folder, and gives the file's path. A stored
-    /// session is read from its own file, so that a run is not kept waiting.
+    /// Exports the session as a page to `path`, or to a new file in its working folder, and returns the
+    /// file's path. A saved session is read from its file, so that a run can continue meanwhile.
     pub fn export(&self, path: Option<&Path>) -> Result<PathBuf, ExportError> {
         let cwd = self.state().config.workspace.cwd.clone();
         let describer = self.tools().describer();

@@ -22,13 +22,23 @@ pub type Fold<'a> = &'a mut dyn FnMut(&mut Value, Result<Value, String>) -> Cont
 /// A group of handlers.
 pub trait Hooks: Send + Sync {
     /// True if a handler takes events of this type.
-    fn wants(&self, event: &str) -> bool;
+    fn wants(&self, event: &str) -> bool {
+        let _ = event;
+        false
+    }
 
     /// Asks every handler of the event's type. Failures are reported before `fold` learns of them.
-    fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>);
+    fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
+        let _ = (event, cancel, fold);
+    }
 
     /// Called when the session is open, before the first event. May wait a moment for handlers that are being started.
     fn settle(&self) {}
+
+    /// Called on the session's thread before each prompt runs. May wait until `cancel` is cancelled.
+    fn before_prompt(&self, cancel: &CancelToken) {
+        let _ = cancel;
+    }
 
     /// Called after the last event.
     fn close(&self) {}

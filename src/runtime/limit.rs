@@ -1,7 +1,7 @@
-//! Limits of a run: turns, tokens, money, time, and going round in circles.
+//! Limits of a run: turns, tokens, cost, time, and repetition.
 //!
-//! All but time are looked at when a turn has ended, so that the log holds whole turns: a limit can be
-//! passed by what the last turn took. A run that repeats itself is told so once, and ended when it goes on.
+//! Limits other than time are checked after each turn, so that the log holds whole turns: the last turn may
+//! exceed a limit. A run that repeats itself is warned once, and ended if it goes on.
 
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
@@ -13,21 +13,22 @@ use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// `None` is no limit.
+/// Limits of a session's runs; `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Answers to one prompt.
+    /// Maximum number of answers to one prompt.
     pub turns: Option<u64>,
-    /// US dollars, for all that is asked while the program runs.
+    /// Maximum US dollars for all requests while the program runs.
     pub cost: Option<f64>,
-    /// Tokens of all that is asked while the program runs, those read from a cache included.
+    /// Maximum tokens for all requests while the program runs, cached input included.
     pub tokens: Option<u64>,
-    /// US dollars and tokens for the whole session, earlier runs included.
+    /// Maximum US dollars for the whole session, earlier runs of the program included.
     pub session_cost: Option<f64>,
+    /// Maximum tokens for the whole session, earlier runs of the program included.
     pub session_tokens: Option<u64>,
-    /// Time limit of one prompt.
+    /// Maximum duration of one prompt.
     pub time: Option<Duration>,
-    /// Looks for runs that repeat themselves.
+    /// True to end runs that repeat themselves.
     pub loops: bool,
 }
 
@@ -47,25 +48,26 @@ impl Limits {
     }
 }
 
-/// Turns that are compared with the last one.
+/// Number of recent turns in which repetition is looked for.
 const WINDOW: usize = 10;
-/// How often a turn may occur in the window.
+/// Maximum number of equal turns in the window.
 const SAME_MAX: usize = 5;
 
-/// Counts what a session takes.
+/// Checks the limits of a session's runs.
 #[derive(Debug, Default)]
 pub struct Guard {
     pub limits: Limits,
     turns: u64,
     spent: Spent,
-    /// In the session, before it was opened; and in other sessions before that.
+    /// Spent in this conversation before it was opened.
     earlier: Spent,
+    /// Spent by the program before it changed to this conversation.
     before: Spent,
     recent: VecDeque<u64>,
     warned: Option<u64>,
 }
 
-/// Tokens and US dollars.
+/// Spending: tokens and US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     pub tokens: u64,
@@ -79,13 +81,13 @@ impl Spent {
     }
 }
 
-/// What follows a turn.
+/// What the run does after a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Go,
-    /// The model is warned with this text.
+    /// Continue, with this text as a message to the model.
     Warn(String),
-    /// The run ends; the user is told why.
+    /// End the run; the text tells the user why.
     End(String),
 }
 
@@ -94,14 +96,14 @@ impl Guard {
         Self { limits, earlier, ..Self::default() }
     }
 
-    /// A prompt begins.
+    /// Resets the counters of one prompt.
     pub fn begin(&mut self) {
         self.turns = 0;
         self.recent.clear();
         self.warned = None;
     }
 
-    /// A turn has ended. `goes_on`: another is to follow.
+    /// Counts a turn. `goes_on` is true if another turn would follow.
     pub fn turn_ended(
         &mut self,
         answer: &AssistantMessage,
@@ -120,13 +122,13 @@ impl Guard {
         }
     }
 
-    /// The session goes on with another conversation, for which so much was spent before.
+    /// Changes to another conversation, which has spent `earlier` already.
     pub fn go_on_in(&mut self, earlier: Spent) {
         self.earlier = earlier;
         self.before = self.spent;
     }
 
-    /// The limit that is used up, if one is.
+    /// Describes a limit that is reached; `None` if there is none.
     pub fn passed(&self) -> Option<String> {
         let limits = &self.limits;
         let tokens = self.spent.tokens;
@@ -177,7 +179,7 @@ impl Guard {
     }
 }
 
-/// A hash of the calls of a turn and of their results; `None` for a turn without calls.
+/// Hashes the tool calls of a turn and their results; `None` for a turn without calls.
 fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     let mut calls = 0;
@@ -197,13 +199,13 @@ fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u6
     (calls > 0).then(|| hasher.finish())
 }
 
-/// Ends a run when its time is up.
+/// A thread that cancels a run after a time limit.
 pub struct TimeLimit(Option<Watch>);
 
 struct Watch {
     limit: Duration,
     done: CancelToken,
-    /// Gives whether it ended the run.
+    /// Thread that returns true if it cancelled the run.
     thread: JoinHandle<bool>,
 }
 
@@ -226,7 +228,7 @@ impl TimeLimit {
         Ok(Self(Some(Watch { limit, done, thread })))
     }
 
-    /// The run is over. Says so if this was the reason.
+    /// Stops the time limit. Returns the reason if the limit cancelled the run.
     pub fn end(mut self) -> Option<String> {
         let Watch { limit, done, thread } = self.0.take()?;
         done.cancel();

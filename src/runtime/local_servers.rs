@@ -1,16 +1,16 @@
-//! Which model servers of other users of this machine the user agreed to: `local-servers.json` of the agent
-//! folder holds an answer for each that was asked about.
+//! The user's consent to model servers that belong to other users of this machine, stored in
+//! `local-servers.json` in the agent folder.
 
 use crate::base::file;
 use crate::models::local::{Allowed, Stranger};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The answers of the user. The file is read when servers are looked for, and not before.
+/// Servers of other users that may be used. The file is read each time that servers are looked for.
 #[derive(Clone, Debug)]
 pub struct LocalServers {
     file: PathBuf,
-    /// Holds in this run, whatever the file says.
+    /// Overrides the file while the program runs.
     here: Option<Allowed>,
 }
 
@@ -19,7 +19,7 @@ impl LocalServers {
         Self { file: agent.join("local-servers.json"), here: None }
     }
 
-    /// The servers that may be used.
+    /// Returns the servers that may be used.
     pub fn allowed(&self) -> Allowed {
         self.here.clone().unwrap_or_else(|| {
             let agreed = self.answers().into_iter().filter(|(_, answer)| *answer == true);
@@ -27,17 +27,17 @@ impl LocalServers {
         })
     }
 
-    /// Allows all servers in this run: the user named one.
+    /// Allows all servers while the program runs, because the user named one.
     pub fn allow_all(&mut self) {
         self.here = Some(Allowed::All);
     }
 
-    /// True if the user was asked about `stranger` before.
+    /// True if the file has an answer for `stranger`.
     pub fn knows(&self, stranger: &Stranger) -> bool {
         self.answers().contains_key(&stranger.key())
     }
 
-    /// Keeps an answer. It holds in this run even where it cannot be stored, which the error says.
+    /// Stores an answer. If storing fails, a consent still holds while the program runs.
     pub fn answer(&mut self, stranger: &Stranger, is_allowed: bool) -> Result<(), String> {
         if is_allowed {
             let mut allowed = self.allowed();
@@ -57,7 +57,7 @@ impl LocalServers {
     }
 }
 
-/// The answers in a file. A damaged file has none: then the user is asked again.
+/// Parses the answers. A damaged file has no answers, so the user is asked again.
 fn parse(bytes: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(bytes).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! One conversation with everything it needs: agent, log, tools, models, settings.
+//! A conversation with its agent, log, tools, models and settings.
 
 pub mod addition;
 pub mod approval;
@@ -50,7 +50,7 @@ use crate::tools::process;
 pub use clock::{age, local_time, now_iso};
 pub use describe::Describer;
 
-// What modes see of the rooms below.
+// Names of lower rooms that modes use.
 pub use crate::agent::call;
 pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::{AgentMessage, BashExecution};
@@ -88,7 +88,7 @@ pub use crate::tools::testing::TempDir;
 #[cfg(test)]
 pub use describe::BUILTIN;
 
-/// `bytes` as a terminal may show them: without control sequences, and with characters that hide marked.
+/// Decodes `bytes` for a terminal: control sequences are removed, invisible characters marked.
 pub fn plain_text(bytes: &[u8]) -> String {
     let text = without_controls(bytes);
     match crate::base::visible::shown(&text) {
@@ -97,8 +97,8 @@ pub fn plain_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Ends every process that tools started, and lets none start any more. For every way out of pi.
-/// Gives those that had outlived their command.
+/// Kills every process that tools started, and prevents new ones. Called on every exit. Returns the processes
+/// that had outlived their command.
 pub fn end_children() -> Vec<Survivor> {
     let survivors = process::survivors();
     process::shut_down();

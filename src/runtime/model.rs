@@ -1,4 +1,4 @@
-//! Changes of the model and of how much it thinks, at any time. A run uses them from its next request on.
+//! Changes of model and thinking level. A run uses them from its next request on.
 
 use super::control::Models;
 use super::event::{Emit, Event};
@@ -10,11 +10,11 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The model that a step through the models led to.
+/// The result of cycling to another model.
 pub struct Cycled {
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
-    /// The models were those that the user chose to step through.
+    /// True if the user limited the models to cycle through.
     pub is_scoped: bool,
 }
 
@@ -23,7 +23,8 @@ impl Models<'_> {
         self.control.state().model.clone()
     }
 
-    /// Models that a request can be sent to. The faux provider is listed only while one of its models is in use.
+    /// Returns models that a request can be sent to. The faux provider is included only while one of its
+    /// models is in use.
     pub fn available(&self) -> Vec<Arc<Model>> {
         let registry = &self.control.config().services.registry;
         let providers = self.usable_providers();
@@ -31,7 +32,7 @@ impl Models<'_> {
         models.collect()
     }
 
-    /// Providers whose models a request can be sent to.
+    /// Returns providers that a request can be sent to.
     pub fn usable_providers(&self) -> Vec<String> {
         let (config, current) = {
             let state = self.control.state();
@@ -46,18 +47,19 @@ impl Models<'_> {
         providers.filter(|name| offered(name)).map(str::to_owned).collect()
     }
 
-    /// The models to change between, each with the level its pattern asked for; empty: all.
+    /// Returns the models that the user can cycle through, each with an optional thinking level; all if
+    /// empty.
     pub fn scope(&self) -> Vec<Scoped> {
         self.control.config().scope.clone()
     }
 
-    /// Other models to change between, for as long as the conversation goes on.
+    /// Sets the models that the user can cycle through, while the conversation lasts.
     pub fn set_scope(&self, scope: Vec<Scoped>) {
         self.control.change_config(|config| config.scope = scope);
     }
 
-    /// Asks the servers of this machine for their models, and offers those that there are. Waits for the
-    /// answers, for as long as `limit`.
+    /// Asks local servers for their models, and adds these to the registry. Waits for answers for up to
+    /// `limit`.
     pub fn find_local(&self, limit: Duration) -> local::Found {
         let config = self.control.config();
         let services = &config.services;
@@ -70,7 +72,7 @@ impl Models<'_> {
         found
     }
 
-    /// Goes on with another model. `None` when it is not there, or has no key.
+    /// Changes to another model. `None` if it does not exist or has no key.
     pub fn set(&self, provider: &str, id: &str, emit: Emit<'_>) -> Result<Option<Arc<Model>>, Fatal> {
         let config = self.control.state().config.clone();
         let services = &config.services;
@@ -81,7 +83,7 @@ impl Models<'_> {
         Ok(Some(model))
     }
 
-    /// Steps to the next model, or back to the previous one. `None` when there is no other model.
+    /// Changes to the next or the previous model. `None` if there is no other model.
     pub fn cycle(&self, is_forward: bool, emit: Emit<'_>) -> Result<Option<Cycled>, Fatal> {
         let (config, current) = {
             let state = self.control.state();
@@ -136,7 +138,7 @@ impl Models<'_> {
         self.set_thinking(level, emit)
     }
 
-    /// The model is used on a sign-in, not on a key that is paid for by the token.
+    /// True if the model's provider is used through a sign-in, not with a key that is paid for by the token.
     pub fn is_subscribed(&self, model: &Model) -> bool {
         let config = self.control.config();
         let stored = config.services.credentials.stored().unwrap_or_default();
@@ -147,7 +149,7 @@ impl Models<'_> {
         self.control.state().model.thinking_levels()
     }
 
-    /// Sets the level, as near as the model comes to it, and gives that.
+    /// Sets the thinking level, clamped to what the model supports. Returns the level that is set.
     pub fn set_thinking(&self, wanted: ThinkingLevel, emit: Emit<'_>) -> Result<ThinkingLevel, Fatal> {
         let (level, before) = {
             let mut log = self.control.log();
@@ -168,7 +170,7 @@ impl Models<'_> {
         Ok(level)
     }
 
-    /// The model's next level. `None` when it does not think.
+    /// Changes to the model's next thinking level. `None` if the model does not think.
     pub fn cycle_thinking(&self, emit: Emit<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
         let (model, current) = {
             let state = self.control.state();

@@ -1,23 +1,23 @@
-//! One value that a run is to end with, as `--output-schema` describes it.
+//! The JSON value that a run must end with, as `--output-schema` describes it.
 //!
-//! The model is told the schema with its prompt. What it answers at the end is read as JSON and checked,
-//! with nothing bent; a wrong answer is asked for again, with what is wrong with it.
+//! The system prompt tells the model the schema. The last answer is parsed as JSON and checked against the
+//! schema, without repairs; after a wrong answer the model is told its faults and asked again.
 
 use crate::agent::schema;
 use crate::llm::message::{AssistantMessage, Block, StopReason};
 use serde_json::Value;
 
-/// How often a wrong answer is asked for again.
+/// How often the model is asked again after a wrong answer.
 pub const RETRIES_MAX: usize = 2;
 
-/// The JSON schema of the value that a run is to end with.
+/// The JSON schema of the value that a run must end with.
 #[derive(Debug, PartialEq)]
 pub struct Wanted {
     schema: Value,
 }
 
 impl Wanted {
-    /// Reads a schema. An error says what in it cannot be checked here.
+    /// Parses a schema. An error says that `text` is not JSON, or names keywords that pi cannot check.
     pub fn parse(text: &str) -> Result<Self, String> {
         let schema = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
         match schema::unsupported(&schema).as_slice() {
@@ -26,7 +26,7 @@ impl Wanted {
         }
     }
 
-    /// What the system prompt says about it.
+    /// Returns the text about the schema for the system prompt.
     pub fn demand(&self) -> String {
         format!(
             "When the work is done, your last answer must be one JSON value and nothing else: no words before or \
@@ -35,7 +35,7 @@ impl Wanted {
         )
     }
 
-    /// The value in an answer, or what is wrong with it.
+    /// Parses and checks an answer. An error says what is wrong with the answer.
     pub fn check(&self, answer: &str) -> Result<Value, String> {
         let text = fenced(answer).unwrap_or(answer).trim();
         let value = serde_json::from_str(text)
@@ -46,13 +46,13 @@ impl Wanted {
         }
     }
 
-    /// What is said to the model about a wrong answer.
+    /// Returns the message to the model after a wrong answer.
     pub fn ask_again(&self, fault: &str) -> String {
         format!("That cannot be used: {fault}. Answer again with one JSON value and nothing else.")
     }
 }
 
-/// True if the model itself ended the answer.
+/// True if the answer ended without an error, an abort or tool calls.
 pub fn is_whole(answer: &AssistantMessage) -> bool {
     !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted | StopReason::ToolUse)
 }
@@ -61,7 +61,7 @@ pub fn text(answer: &AssistantMessage) -> String {
     answer.content.iter().filter_map(Block::as_text).collect()
 }
 
-/// What is inside the last fence, where there is one.
+/// Returns the text inside the last code fence, if there is one.
 fn fenced(text: &str) -> Option<&str> {
     let (before, _) = text.trim_end().rsplit_once("```")?;
     let (_, inside) = before.rsplit_once("```")?;

@@ -1,6 +1,6 @@
-//! The session's tree as something to look through: what each entry is, in a line, and what it hangs on.
+//! An outline of the session's tree: for each entry one line of text and its children.
 //!
-//! An outline holds the beginnings of texts, not the texts, so that it costs little for any session.
+//! An outline holds only the beginnings of texts, so that it stays small for any session.
 
 use super::control::Tree;
 use super::describe::Describer;
@@ -16,19 +16,19 @@ use std::path::Path;
 pub use crate::session::log::fork::ForkPoint;
 pub use crate::session::tree::Bookmark;
 
-/// Entries that are read before others get a chance at the log.
+/// Entries that are read before the log is unlocked for others.
 const BATCH: u32 = 256;
 
-/// Characters kept of a text.
+/// Characters of a text that a preview keeps.
 const TEXT_MAX: usize = 200;
 
 #[derive(Debug, Default)]
 pub struct Outline {
-    /// In the order of the file; those that cannot be read are gaps.
+    /// Items in the order of the file; `None` for entries that cannot be read.
     pub items: Vec<Option<Item>>,
     /// Items without a parent.
     pub roots: Vec<u32>,
-    /// The item that the next entry is hung on.
+    /// The item at which the conversation continues.
     pub leaf: Option<u32>,
 }
 
@@ -40,21 +40,21 @@ pub struct Item {
     pub bookmark: Option<Bookmark>,
 }
 
-/// What an entry says, on one line.
+/// The content of an entry, on one line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preview {
     User(String),
     Answer(String),
-    /// An answer that was broken off before it said anything.
+    /// An answer that was aborted before its first text.
     Aborted,
-    /// An answer that failed, and how.
+    /// A failed answer, with its error.
     Failed(String),
-    /// An answer without words: it only called tools.
+    /// An answer of tool calls only.
     Silent,
-    /// What a tool was asked.
+    /// A tool result, shown as its call, such as `read: src/main.rs`.
     Tool(String),
     Shell(String),
-    /// A message of another role.
+    /// A message of any other role.
     Message(String),
     Custom {
         kind: String,
@@ -64,15 +64,15 @@ pub enum Preview {
         tokens: u64,
     },
     Summary(String),
-    /// Tokens spent outside the conversation.
+    /// Token usage outside the conversation.
     Usage,
-    /// What is no part of the conversation, such as another model.
+    /// An entry that changes a setting, such as the model.
     Setting(String),
     Unknown,
 }
 
 impl Tree<'_> {
-    /// All entries and how they hang together. Long sessions take a while. `home` is written as `~`.
+    /// Reads all entries and their tree, which takes time in a long session. Paths in `home` begin with `~`.
     pub fn outline(&self, home: &Path) -> Outline {
         let (tree, leaf, count) = {
             let log = self.control.log();
@@ -103,19 +103,19 @@ impl Tree<'_> {
         outline
     }
 
-    /// How many entries the session has.
+    /// Returns the number of entries in the session.
     pub fn entry_count(&self) -> usize {
         self.control.log().index().slots.len()
     }
 
-    /// The messages of the user that a fork can begin at, oldest first.
+    /// Returns the user messages that a fork can begin at, oldest first.
     pub fn fork_points(&self) -> Vec<ForkPoint> {
         let mut points = Vec::new();
         self.control.each(0, Log::fork_point, |point| points.push(point));
         points
     }
 
-    /// All that an entry says; none where it says nothing.
+    /// Returns the full text of an entry; `None` for an entry without text.
     pub fn entry_text(&self, id: &str) -> Option<String> {
         let text = match self.control.log().entry(id)?.body {
             Body::Message(body) => match &body.message {
@@ -138,11 +138,11 @@ impl Tree<'_> {
     }
 }
 
-/// The calls of the entries so far.
+/// The tool calls of the entries read so far.
 struct Calls<'a> {
     describer: Describer,
     home: &'a Path,
-    /// What was asked, by the id of the call.
+    /// Previews of calls, by call id.
     asked: HashMap<String, String>,
 }
 
@@ -213,7 +213,7 @@ fn message(message: &AgentMessage, calls: &mut Calls<'_>) -> Preview {
     }
 }
 
-/// `read: src/main.rs:10-20`.
+/// Formats a call, such as `read: src/main.rs:10-20`.
 fn asked(call: &ToolCall, describer: &Describer, home: &Path) -> String {
     let info = describer.describe(&call.name, &call.arguments);
     let what = match info.body {
@@ -246,7 +246,7 @@ fn joined(content: &Content) -> String {
     }
 }
 
-/// The beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 fn line(text: &str) -> String {
     let begin: String = text.trim_start().chars().take(TEXT_MAX).collect();
     let spaced = begin.replace(['\n', '\t', '\r'], " ");

@@ -1,4 +1,4 @@
-//! Where whole tool outputs are kept.
+//! Folders for tool outputs that are too long for the conversation.
 
 use crate::base::file;
 use crate::session::beside;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A folder beside the session's file, named after it; it stays as long as the session does.
+/// A folder beside the session's file and named after it. The folder is kept with the session.
 pub struct Beside(Mutex<PathBuf>);
 
 impl Beside {
@@ -38,7 +38,7 @@ impl OutputDir for Beside {
     }
 }
 
-/// A folder for a conversation that is not stored; removed with it.
+/// A temporary folder for a conversation that is not stored; removed on drop.
 #[derive(Default)]
 pub struct Passing(Mutex<Option<file::Passing>>);
 

@@ -1,4 +1,4 @@
-//! The system prompt of a session: what is fixed when its files are read, and the tools of the moment.
+//! The system prompt of a session: texts that are read once, and the descriptions of the active tools.
 
 use super::config::Prompt;
 use crate::resources::context_file::ContextFile;
@@ -7,7 +7,7 @@ use crate::resources::skill::Skill;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the prompt is made of, but for the tools.
+/// The parts of the system prompt that do not depend on the tools.
 #[derive(Default)]
 pub struct Source {
     pub texts: UserPrompts,

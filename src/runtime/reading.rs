@@ -1,25 +1,25 @@
-//! The conversation as people read it: all that lies on the way to the leaf, also what the model is not told
-//! any more. Where entries lie costs little; what they say is read when it is looked at.
+//! The current branch in full, for display, including entries that a compaction removed from the model's
+//! context. Finding the entries is cheap; the content of an entry is read only when it is shown.
 
 use super::control::Tree;
 use crate::agent::message::AgentMessage;
 use crate::session::index::Kind;
 use std::sync::Arc;
 
-/// An entry that is shown.
+/// An entry to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub entry: Arc<str>,
     pub part: Part,
 }
 
-/// What an entry is in the conversation.
+/// The role of an entry in the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What the user said.
+    /// A message of the user.
     Prompt,
     Answer,
-    /// Result of a tool call in the answer before it.
+    /// The result of a tool call in the preceding answer.
     Result,
     Other,
 }
@@ -37,8 +37,8 @@ impl Part {
 }
 
 impl Tree<'_> {
-    /// What is shown from behind `after` on, and the leaf it ends at; none when `after` is not on the way
-    /// there. Without `after`, all of it.
+    /// Returns the entries of the current branch after the entry `after`, or all of them, and the leaf.
+    /// `None` if `after` is not on the branch.
     pub fn places(&self, after: Option<&str>) -> Option<(Vec<Place>, Option<Arc<str>>)> {
         let log = self.control.log();
         let index = log.index();
@@ -52,7 +52,7 @@ impl Tree<'_> {
         let mut next = leaf;
         let mut left = index.slots.len();
         while next != first {
-            // No way is longer than there are entries, whatever a file says.
+            // A damaged file may hold a cycle: the path is never longer than the number of entries.
             left = left.checked_sub(1)?;
             let slot = index.get(next?)?;
             places.extend(Part::of(slot.kind).map(|part| Place { entry: slot.id.clone(), part }));
@@ -62,7 +62,7 @@ impl Tree<'_> {
         Some((places, end))
     }
 
-    /// What an entry says; none for one that cannot be read.
+    /// Reads the message of an entry; `None` if it cannot be read.
     pub fn shown(&self, entry: &str) -> Option<AgentMessage> {
         self.control.log().message(entry)
     }

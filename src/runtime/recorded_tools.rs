@@ -1,18 +1,18 @@
-//! The tools that a conversation has recorded: what its system messages have added and removed.
+//! The tools that the system messages of a conversation have added and removed.
 
 use crate::agent::message::AgentMessage;
 
-/// Names of tools.
+/// Names of the tools that a conversation has recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedTools {
-    /// Active at the leaf, in the order in which they were added.
+    /// Tools that are active at the leaf, in the order of their addition.
     pub active: Vec<String>,
-    /// Removed and not added again.
+    /// Tools that were removed and not added again.
     pub removed: Vec<String>,
 }
 
 impl RecordedTools {
-    /// The record of a conversation; none without a system message.
+    /// Collects the record of a conversation; `None` if it has no system message.
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Option<Self> {
         let mut record: Option<Self> = None;
         for message in messages {
@@ -33,7 +33,7 @@ impl RecordedTools {
         record
     }
 
-    /// The active tools after `changes`, each `+name` or `-name`.
+    /// Applies `changes`, each `+name` or `-name`.
     pub fn changed(mut self, changes: &[String]) -> Self {
         for change in changes {
             match change.split_at_checked(1) {

@@ -1,11 +1,11 @@
-//! When a failed answer is asked for again.
+//! Decides whether and when a failed request is retried.
 
 use crate::llm::classify::classify;
 use crate::llm::event::StreamError;
 use crate::resources::settings::Retry;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The delay before attempt number `attempt` (from 1), or `None` when it is not made.
+/// Returns the delay before retry number `attempt` (from 1), or `None` if there is no such retry.
 pub fn delay(policy: &Retry, attempt: u64, failure: &StreamError) -> Option<Duration> {
     if !policy.enabled || attempt > policy.max_retries || !classify(failure).is_passing() {
         return None;
@@ -13,13 +13,13 @@ pub fn delay(policy: &Retry, attempt: u64, failure: &StreamError) -> Option<Dura
     let doubled = 2u64.saturating_pow(u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
     let own = policy.base_delay_ms.saturating_mul(doubled).min(policy.max_agent_delay_ms);
     match failure.retry_after_ms {
-        // Waiting for hours in silence helps nobody: the error says how long it would be.
+        // No retry after a long delay: the error tells the user how long it would be.
         Some(asked) if (1..asked).contains(&policy.provider_max_retry_delay_ms) => None,
         asked => Some(Duration::from_millis(own.max(asked.unwrap_or(0)))),
     }
 }
 
-/// Lengthens `delay` by up to a tenth, so that many processes do not come back at one moment.
+/// Lengthens `delay` by up to a tenth, so that many processes do not retry at one moment.
 pub fn with_jitter(delay: Duration) -> Duration {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
     delay + delay / 10 * (nanos % 1000) / 1000

@@ -1,8 +1,8 @@
-//! Secrets on their way between the user, the model and the tools.
+//! Replaces secrets by placeholders between the user, the model and the tools.
 //!
-//! Every tool is wrapped: the model's arguments get values in the place of placeholders just before the tool
-//! runs, and what the tool gives, updates and details too, gets placeholders in the place of values. Approvals,
-//! events and the log are outside of the wrapping: they see placeholders.
+//! Every tool is wrapped. Placeholders in the model's arguments are replaced by their values just before the
+//! tool runs, and values in its result, updates and details are replaced by placeholders. Approvals, events
+//! and the log are outside of the wrapper, so they contain placeholders only.
 
 use super::config::Config;
 use crate::agent::call::{Arguments, CallInfo};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A tool that gets values and gives placeholders.
+/// A tool that is given values of secrets and whose output contains placeholders only.
 pub(super) struct Wrapped {
     pub tool: Arc<dyn Tool>,
     pub vault: Vault,
@@ -36,7 +36,7 @@ impl Tool for Wrapped {
         let arguments = match self.vault.reveal(call.arguments) {
             Ok(Some(arguments)) => Cow::Owned(arguments),
             Ok(None) => Cow::Borrowed(call.arguments),
-            // It looks for the placeholder itself.
+            // A read-only tool may search for the placeholder itself.
             Err(_) if self.info().reads_only => Cow::Borrowed(call.arguments),
             Err(name) => return Err(unknown(&name)),
         };
@@ -71,7 +71,7 @@ fn unknown(name: &str) -> ToolError {
     ))
 }
 
-/// What the user says, as it joins the conversation.
+/// Replaces secrets in a user message by placeholders.
 pub(super) fn hidden(vault: &Vault, mut message: AgentMessage) -> AgentMessage {
     if let Some(set) = vault.set()
         && let AgentMessage::User(user) = &mut message
@@ -82,7 +82,7 @@ pub(super) fn hidden(vault: &Vault, mut message: AgentMessage) -> AgentMessage {
 }
 
 impl Config {
-    /// The prompt for `tools`. While secrets are known the prompt says what a placeholder is.
+    /// Returns the prompt sections for `tools`. If there are secrets, a section explains placeholders.
     pub(super) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
         let mut sections = (self.prompt)(tools);
         if let Some(set) = self.services.vault().set() {

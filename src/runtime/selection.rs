@@ -1,25 +1,25 @@
-//! Which tools are active: what the settings, `--tools` and `--exclude-tools` say, as names.
+//! Chooses the active tools by name from the settings, `--tools` and `--exclude-tools`.
 //!
-//! A list either names tools or changes what is chosen without it: `+name` adds a tool, `-name` takes one away.
-//! Names of tools that other programs with these files have, such as `codemode` and `mcp__server__tool`, are
-//! accepted and stand for nothing.
+//! A list either names tools or changes the default choice: `+name` adds a tool, `-name` removes one. Names
+//! of tools that only other programs with these settings have, such as `codemode` and `mcp__server__tool`,
+//! are accepted and ignored.
 
 use crate::resources::settings::is_tool_change;
 
-/// The tools of a new session when nothing names others.
+/// The tools of a new session unless settings or options name others.
 pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 
-/// What `--tools` says.
+/// The parsed value of `--tools`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection {
-    /// Names and patterns with `*`.
+    /// Names of tools, and patterns with `*`.
     Only(Vec<String>),
-    /// Entries `+name` and `-name`.
+    /// Changes of the default choice: `+name` and `-name`.
     Change(Vec<String>),
 }
 
 impl Selection {
-    /// The list of `--tools`. An error says why its entries do not go together.
+    /// Parses the entries of `--tools`. A mix of names and changes is an error, as is a pattern in a change.
     pub fn parse(entries: Vec<String>) -> Result<Self, String> {
         match entries.iter().filter(|entry| is_tool_change(entry)).count() {
             0 => return Ok(Self::Only(entries)),
@@ -37,7 +37,7 @@ impl Selection {
     }
 }
 
-/// The names that the setting `defaultTools` chooses; names without a tool are among them.
+/// Returns the names that the setting `defaultTools` chooses, unknown names included.
 pub fn of_settings(entries: Option<Vec<String>>) -> Vec<String> {
     let entries = entries.unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec());
     let mut names: Vec<String> = entries.iter().filter(|entry| !is_tool_change(entry)).cloned().collect();
@@ -48,7 +48,7 @@ pub fn of_settings(entries: Option<Vec<String>>) -> Vec<String> {
     names
 }
 
-/// Applies the entries `+name` and `-name` in their order.
+/// Applies the entries `+name` and `-name` in order.
 pub fn change(names: &mut Vec<String>, entries: &[String]) {
     for entry in entries {
         if let Some(name) = entry.strip_prefix('-') {
@@ -62,7 +62,7 @@ pub fn change(names: &mut Vec<String>, entries: &[String]) {
     }
 }
 
-/// The names of `known` that `entries` name or match, each once, in the order of `entries`.
+/// Returns the names in `known` that `entries` name or match, each once, in the order of `entries`.
 pub fn expand(entries: &[String], known: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in entries {
@@ -75,7 +75,7 @@ pub fn expand(entries: &[String], known: &[&str]) -> Vec<String> {
     names
 }
 
-/// True if `pattern` is `name`, or has a `*` for each part of it that differs.
+/// True if `name` matches `pattern`, in which `*` stands for any characters.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(start) else { return false };
@@ -89,7 +89,13 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(end)
 }
 
-/// True if `entry` can only mean a tool that is not built in here and that other programs with these files have.
+/// True for the names of tools that MCP servers offer.
+pub fn is_mcp(name: &str) -> bool {
+    name.starts_with("mcp__")
+        || ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"].contains(&name)
+}
+
+/// True if `entry` names a tool of another program that shares pi's settings.
 pub fn is_foreign(entry: &str) -> bool {
     const NAMES: [&str; 6] = [
         "codemode",

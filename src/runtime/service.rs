@@ -1,4 +1,4 @@
-//! What every request of a session needs besides the conversation: models, keys, timeouts.
+//! Models, keys, timeouts and other settings for the requests of a session.
 
 use super::local_servers::LocalServers;
 use crate::agent::run::Request;
@@ -23,19 +23,19 @@ pub struct Services {
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
     pub retry: Retry,
     pub compaction: Compaction,
-    /// The proxy for requests, where the environment names none.
+    /// The proxy for requests if the environment sets none.
     pub http_proxy: Option<String>,
-    /// True if no image is sent to a model.
+    /// True if images are not sent to models.
     pub block_images: bool,
-    /// True if routers that list their clients get pi's name.
+    /// True if requests to routers that list their clients contain pi's name.
     pub names_itself: bool,
     pub local_servers: LocalServers,
-    /// `--base-url`: a provider, and the address that its requests go to, before any other.
+    /// The provider and the URL of `--base-url`, which takes precedence over other URLs of that provider.
     pub base_url: Option<(String, String)>,
 }
 
 impl Services {
-    /// The services by settings and environment. `agent` is the agent folder.
+    /// Makes the services from settings and environment. `agent` is the agent folder.
     pub fn new(registry: Registry, credentials: Credentials, settings: &Settings, agent: &Path) -> Self {
         credentials.learn_files(&registry);
         let cache = match credentials.env().get("PI_CACHE_RETENTION").as_deref() {
@@ -61,7 +61,7 @@ impl Services {
         services
     }
 
-    /// Takes over the settings.
+    /// Applies changed settings.
     pub fn follow(&mut self, settings: &Settings) {
         self.clocks.first = settings.request_timeout();
         self.clocks.idle = settings.http_idle_timeout();
@@ -76,8 +76,8 @@ impl Services {
         self.vault().switch(settings.flag("hideSecrets"));
     }
 
-    /// Copies from `old` what is stored in no file: key and address of the command line, models found on this
-    /// machine.
+    /// Copies from `old` what no file stores: the key and URL of the command line, and models of local
+    /// servers.
     pub fn keep(&mut self, old: &Self) {
         self.credentials.give_as(&old.credentials);
         self.registry.add_found_by(&old.registry);
@@ -85,22 +85,22 @@ impl Services {
         self.local_servers.clone_from(&old.local_servers);
     }
 
-    /// The secrets that are known.
+    /// Returns the store of secrets.
     pub fn vault(&self) -> &Vault {
         self.credentials.vault()
     }
 
-    /// True for the faux provider: it has no model, and is offered to nobody who does not ask for it.
+    /// True for the faux provider, which is offered only on request.
     pub fn is_faux(&self, provider: &str) -> bool {
         provider == faux::PROVIDER
     }
 
-    /// True if requests to `provider` would have a key.
+    /// True if there is a key for `provider`.
     pub fn usable(&self, provider: &str) -> bool {
         self.credentials.has(provider, &self.registry.configured(provider, None))
     }
 
-    /// Says why a request to `model` cannot be made, where that is known without running a command.
+    /// Returns an error if a request to `model` is known to be impossible. Runs no command to find out.
     pub fn check(&self, model: &Arc<Model>, cancel: &CancelToken) -> Result<(), StreamError> {
         if model.is_none() {
             let text =
@@ -114,7 +114,8 @@ impl Services {
         self.credentials.resolve(model, &configured, cancel).map(|_| ())
     }
 
-    /// Makes a request to `model`. Keys are resolved for each request, since they may be renewed during a run.
+    /// Makes a request to `model`. The key is resolved for each request, since it may be renewed during a
+    /// run.
     pub fn request(
         &self,
         model: &Arc<Model>,
@@ -129,7 +130,7 @@ impl Services {
         let given = given.map(|(_, url)| url.clone());
         let mut env = self.with_proxy(resolved.env);
         if let Some(url) = &given {
-            // On Azure the variable would decide.
+            // For Azure, the variable takes precedence over the model's URL.
             env.push(("AZURE_OPENAI_BASE_URL".to_owned(), url.clone()));
         }
         if !self.names_itself && !self.credentials.env().has("PI_TELEMETRY") {
@@ -159,7 +160,7 @@ impl Services {
         Ok(Request { model, options })
     }
 
-    /// `env` with the proxy of the settings, unless the environment names one.
+    /// Adds the proxy of the settings to `env` unless the environment sets one.
     fn with_proxy(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
         if let Some(proxy) = &self.http_proxy {
             let known = self.credentials.env().with(&env);

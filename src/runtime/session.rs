@@ -1,10 +1,9 @@
-//! One conversation and its runs.
+//! A conversation and its runs.
 //!
-//! A message that ended is in the log before anyone is told. What the model is told about prompt and
-//! tools travels as system messages in the same log, so that the file alone says what a request held.
+//! A message is in the log before listeners see its end. Prompt and tools are recorded in the log as system
+//! messages, so that the session file alone tells what a request contained.
 //!
-//! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
-//! through its [`Control`].
+//! The session belongs to one thread, which runs prompts. Other threads use its [`Control`].
 
 use super::compaction::{self, Compactor, Moment, NotCompacted};
 use super::conductor::Conductor;
@@ -33,19 +32,20 @@ pub struct Session {
     control: Control,
     compaction: compaction::State,
     guard: Guard,
-    /// The limit that ended the last run.
+    /// The limit that ended the last run, as a text.
     ended_by: Option<String>,
-    /// Why the last attempt of the last run failed.
+    /// Why the last request of the last run failed.
     failure: Option<String>,
-    /// The value that the last run ended with, or why with none.
+    /// The JSON value of the last run, or why there is none; `None` if no value was wanted.
     outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
-    /// The leaf has gone elsewhere since the last prompt.
+    /// True if the leaf was moved since the last prompt.
     pub(super) has_moved: bool,
 }
 
 impl Session {
-    /// `cancel` ends whatever the session does. Without a succession it stays with its conversation.
+    /// Makes a session. `cancel` cancels all its work. Without a succession it cannot change to another
+    /// conversation.
     pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
         let control = Control::new(parts, cancel.clone());
         let config = control.config();
@@ -64,7 +64,7 @@ impl Session {
         session
     }
 
-    /// What other threads may do to the session.
+    /// Returns the handle that other threads use.
     pub fn control(&self) -> &Control {
         &self.control
     }
@@ -73,17 +73,19 @@ impl Session {
         &self.config.workspace
     }
 
-    /// What the user can call with a slash. Prompts are expanded before they are asked or queued.
+    /// Returns the skills and templates that the user can call. Prompts are expanded before they are sent or
+    /// queued.
     pub fn commands(&self) -> &Commands {
         &self.config.commands
     }
 
-    /// The header line of the session's file, also when nothing is stored.
+    /// Returns the header line of the session's file, even if the session is not stored.
     pub fn header(&self) -> Header {
         self.control.log().header().clone()
     }
 
-    /// The last message of the conversation, if it is an answer.
+    /// Returns the last message of the conversation if it is an answer. If a failed answer was left out of
+    /// the conversation, returns that answer.
     pub fn last_answer(&self) -> Option<Arc<AssistantMessage>> {
         if let Some(failed) = &self.compaction.failed {
             return Some(failed.clone());
@@ -94,20 +96,20 @@ impl Session {
         }
     }
 
-    /// The limit that ended the last run, if one did.
+    /// Describes the limit that ended the last run, if one did.
     pub fn ended_by(&self) -> Option<&str> {
         self.ended_by.as_deref()
     }
 
-    /// The value that the last run ended with, or why with none; where one was asked for.
+    /// Returns the JSON value of the last run, or why there is none; `None` if no value was wanted.
     pub fn outcome(&self) -> Option<&Result<Value, String>> {
         self.outcome.as_ref()
     }
 
-    /// Asks the model, and runs until it has nothing more to do.
+    /// Runs a prompt until the model is finished.
     ///
-    /// A failed answer is no error here: it is a message, the last one. `Err` means that the run could
-    /// not begin or go on: there is no key, the log cannot be written, the listener failed.
+    /// A failed answer is not an error here: it is the last message. An error means that the run could not
+    /// start or continue: there is no key, the log cannot be written, or the listener failed.
     pub fn prompt(&mut self, text: String, images: Vec<Block>, listener: Listener<'_>) -> Result<(), Fatal> {
         let message = control::user_message(text, images);
         let taken = self.control.begin(None, || message.clone(), &mut |_| {});
@@ -117,8 +119,8 @@ impl Session {
         }
     }
 
-    /// Runs a prompt that `Control::begin` accepted. `accepted` is called once nothing speaks against the
-    /// prompt any more, before the first event; an error before that is a refusal.
+    /// Runs a prompt that `Control::begin` accepted. `accepted` is called after all checks and before the
+    /// first event; an error before that call means that the prompt was refused.
     pub fn ask(
         &mut self,
         mut ticket: Ticket,
@@ -128,8 +130,9 @@ impl Session {
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
+        self.control.hooked().0.iter().for_each(|hooks| hooks.before_prompt(&cancel));
         self.refresh()?;
-        // Without a key nothing is stored: there was no conversation yet.
+        // Without a key nothing is stored, so that no empty conversation is left.
         self.check_key(&cancel)?;
         self.guard.begin();
         (self.ended_by, self.failure) = (None, None);
@@ -165,7 +168,7 @@ impl Session {
         let outcome = match outcome {
             Ok(()) => Ok(()),
             Err(Fatal(reason)) => {
-                // A listener that has failed itself need not be told.
+                // A failure of the listener itself is ignored here.
                 let _ = open.fail(&self.control.models().current(), &reason, cancel.is_cancelled(), listener);
                 ticket.finish(true).and(Err(Fatal(reason)))
             }
@@ -179,7 +182,7 @@ impl Session {
             (Ok(()), Some(value)) => listener(&Event::Output { outcome: value }),
             (outcome, _) => outcome,
         };
-        // The log may have had to go on in another file.
+        // The log may have moved to another file.
         self.update_child_env();
         let settled = Event::AgentSettled { aborted: cancel.is_cancelled() };
         let told = listener(&settled);
@@ -188,7 +191,7 @@ impl Session {
         outcome.and(told)
     }
 
-    /// Says why the model cannot be asked, where that is known without running a command.
+    /// Returns an error if the current model is known to be unusable. Runs no command to find out.
     pub fn check_key(&self, cancel: &CancelToken) -> Result<(), Fatal> {
         let checked = self.config.services.check(&self.control.models().current(), cancel);
         checked.map_err(|error| Fatal(error.to_string()))
@@ -244,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Takes over what has changed since the last run.
+    /// Applies held-back messages and configuration changes of other threads.
     pub(super) fn refresh(&mut self) -> Result<(), Fatal> {
         self.control.write_held_back()?;
         self.config = self.control.config();
@@ -252,7 +255,7 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on with another conversation. The one before is closed.
+    /// Changes to another conversation, and closes the previous one.
     pub(super) fn replace(&mut self, parts: Parts) -> Result<(), Fatal> {
         self.compaction = compaction::State::default();
         let old = self.control.replace(parts);
@@ -262,7 +265,7 @@ impl Session {
         Ok(old.finish()?)
     }
 
-    /// Continues the conversation with a configuration that was read again.
+    /// Applies a configuration that was reloaded.
     pub(super) fn reconfigure(&mut self, config: Arc<Config>) {
         self.control.reconfigure(config.clone());
         self.guard.limits = config.limits.clone();
@@ -270,8 +273,7 @@ impl Session {
         self.update_child_env();
     }
 
-    /// Replaces the older part of the conversation by a summary. `instructions` say what it should dwell
-    /// on.
+    /// Compacts the conversation. `instructions` say what the summary should focus on.
     pub fn compact(
         &mut self,
         instructions: Option<&str>,
@@ -281,7 +283,7 @@ impl Session {
         self.compactor(listener, cancel)?.manual(instructions)
     }
 
-    /// All that a compaction of the conversation needs.
+    /// Prepares a compaction of the conversation.
     pub(super) fn compactor<'a>(
         &'a mut self,
         listener: Listener<'a>,
@@ -305,12 +307,12 @@ impl Session {
         self.succession.as_mut()
     }
 
-    /// What the user should know about the log since this was last asked.
+    /// Takes notices for the user about the log that arose since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.control.log().take_notices()
     }
 
-    /// Ends the session in order: what is not needed any more is removed.
+    /// Closes the session and its log.
     pub fn close(self) -> Result<(), Fatal> {
         // The token of the process may be cancelled already; handlers have limits of their own.
         let quits = || json!({"reason": "quit"});
@@ -320,7 +322,7 @@ impl Session {
         self.control.close()
     }
 
-    /// Sets the variables that tell child processes of the session.
+    /// Sets the environment variables that tell child processes about the session.
     fn update_child_env(&self) {
         let (model, thinking) = {
             let state = self.control.state();
@@ -345,7 +347,7 @@ impl Session {
     }
 }
 
-/// How far the events of a run have come, so that those of one that fails can be completed.
+/// Events of a run that have a start but no end yet. If the run fails, the end events are emitted.
 #[derive(Default)]
 struct OpenRun {
     run: bool,
@@ -363,7 +365,7 @@ impl OpenRun {
         }
     }
 
-    /// Tells of a failed answer that is in no log, as the reference does, and of the end of the run.
+    /// Emits a failed answer, which is not logged, and the missing end events, as the reference does.
     fn fail(
         &self,
         model: &Model,

@@ -1,8 +1,8 @@
-//! A session for a program that embeds the agent. All but folders and model has defaults.
+//! Makes a session for a program that embeds the agent. Only folders and model have no default.
 //!
-//! Nothing is read but the agent folder that is named (settings, `models.json`, `auth.json`; none of
-//! these has to be there) and keys in the environment. No project file is looked at, nothing is stored
-//! unless a log is given, and no tool is active but those that are named, without a sandbox.
+//! Only the given agent folder (settings, `models.json`, `auth.json`, each optional) and keys in the
+//! environment are read. Project files are ignored, nothing is stored without a log, and only the named tools
+//! are active, without a sandbox.
 
 use super::config::{Inputs, Overrides, Place, Resources, ToolOverrides, configure};
 use super::control::Parts;
@@ -32,7 +32,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Works in the folder `cwd` with `model`, as `provider/id`. `agent_dir` holds settings and keys.
+    /// Makes a setup for the working folder `cwd` and `model`, as `provider/id`. `agent_dir` holds settings
+    /// and keys.
     pub fn new(cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>, model: impl Into<String>) -> Self {
         Self {
             cwd: cwd.into(),
@@ -58,25 +59,26 @@ impl Setup {
         self
     }
 
-    /// Adds a tool of the program's own.
+    /// Adds a custom tool.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.own.push(Arc::new(tool));
         self
     }
 
-    /// Replaces the prompt of the coding agent.
+    /// Replaces the default system prompt.
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
         self.system_prompt = Some(text.into());
         self
     }
 
-    /// Stores the conversation in `log`, or continues a stored one.
+    /// Stores the conversation in `log`, or continues the conversation in it.
     pub fn log(mut self, log: Log) -> Self {
         self.log = Some(log);
         self
     }
 
-    /// Makes the session. Gives warnings about the files that were read, too. `cancel` ends whatever the session does.
+    /// Makes the session, and returns warnings about the files that were read. `cancel` cancels all work of
+    /// the session. An unknown model or tool is an error.
     pub fn start(self, cancel: &CancelToken) -> Result<(Session, Vec<String>), String> {
         let mut warnings = Vec::new();
         let mut warn = |text: &dyn Display| warnings.push(text.to_string());
@@ -123,6 +125,7 @@ impl Setup {
             model,
             thinking: self.thinking,
             tools,
+            absent: Vec::new(),
             config,
         };
         Ok((Session::new(parts, None, cancel), warnings))

@@ -1,4 +1,4 @@
-//! Commands that the user runs, not the model. Several may run at once, beside a run of the agent.
+//! Shell commands of the user. Several may run at once, also during a run of the agent.
 
 use super::control::Control;
 use crate::agent::message::{AgentMessage, BashExecution};
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Commands of the user that may run at once.
+/// Maximum number of the user's commands that run at once.
 const SHELLS_MAX: usize = 64;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct ShellResult {
     pub full_output_path: Option<String>,
 }
 
-/// A command of the user that is about to run. While it lives, [`Control::abort_shells`] reaches it.
+/// A command of the user that is about to run. [`Control::abort_shells`] cancels it.
 pub struct Shell {
     control: Control,
     cancel: CancelToken,
@@ -52,7 +52,7 @@ impl Control {
         shells.iter().for_each(CancelToken::cancel);
     }
 
-    /// Puts a command and its output into the conversation. During a run that waits until the run is over.
+    /// Appends a command and its output to the conversation, or holds the message back until a run has ended.
     fn record(&self, message: AgentMessage) -> Result<(), Fatal> {
         let mut log = self.log();
         {
@@ -68,7 +68,7 @@ impl Control {
 }
 
 impl Shell {
-    /// Runs the command, and gives what it prints to `told` as plain text, as it comes.
+    /// Runs the command. `told` receives its output as plain text in pieces, while the command runs.
     pub fn run(
         self,
         command: &str,
@@ -149,13 +149,13 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         let mut state = self.control.state();
-        // Tokens have no names; this one is the cancelled one once it is cancelled here.
+        // Tokens have no identity: cancelling this one makes it recognizable.
         self.cancel.cancel();
         state.shells.retain(|shell| !shell.is_cancelled());
     }
 }
 
-/// Plain text of what a command prints, piece by piece.
+/// Converts a command's output to plain text, piece by piece.
 #[derive(Default)]
 struct Live {
     decoder: Decoder,
@@ -178,7 +178,7 @@ impl Sink for Text {
         self.0.push_str(text);
     }
 
-    // What was told cannot be taken back.
+    // Text that was already passed on cannot be changed.
     fn restart_line(&mut self) {}
 
     fn back(&mut self) {}

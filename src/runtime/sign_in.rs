@@ -1,4 +1,4 @@
-//! Keys and sign-ins of the user, for whoever shows and asks for them.
+//! Stored keys and sign-ins, for modes that list, add or remove them.
 
 use super::control::SignIns;
 use crate::auth::credential::{Credentials, Stored};
@@ -6,44 +6,72 @@ use crate::auth::provider;
 use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::Model;
-use crate::models::resolve;
+use crate::models::{Configured, resolve};
+use crate::resources::settings::{self, Settings};
+use crate::session::id;
 use std::sync::Arc;
 
 pub use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
 
-/// How one proves to a provider who one is.
+/// The UUID of this installation, if the sign-in of `provider` requires it. Created on first use and kept in the
+/// user's settings as `deviceId`.
+pub fn device_for(
+    provider: &str,
+    configured: &Configured,
+    settings: &Settings,
+) -> Result<Option<String>, String> {
+    if !Credentials::method(provider, configured).is_some_and(|method| method.needs_device) {
+        return Ok(None);
+    }
+    let device = match settings.text("deviceId") {
+        Some(known) if !id::is_session_id(known) => {
+            let path = settings.path().display();
+            return Err(format!("\"deviceId\" in {path} is \"{known}\", which is no UUID; remove it"));
+        }
+        Some(known) => known.to_owned(),
+        None => {
+            let made = id::session_id();
+            settings::write(settings.path(), &[("deviceId", Some(made.as_str().into()))])?;
+            made
+        }
+    };
+    Ok(Some(device))
+}
+
+/// A kind of credential: a sign-in or an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     SignIn,
     Key,
 }
 
-/// A provider, and one way to get in.
+/// One way to authenticate with a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignInMethod {
     pub provider: String,
-    /// Name for people.
+    /// The provider's display name.
     pub name: String,
     pub way: Way,
-    /// What one signs in with; empty for a key.
+    /// The kind of account to sign in with; empty for a key.
     pub label: &'static str,
     pub state: State,
-    /// Variables that hold a key, and those without which a key is of no use.
+    /// Environment variables that may hold the key.
     pub variables: &'static [&'static str],
+    /// Environment variables that must be set besides a key.
     pub required: &'static [&'static str],
 }
 
-/// What there is for a provider already.
+/// The existing credential of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Nothing,
-    /// Stored in auth.json, this way or another.
+    /// Stored in `auth.json`, as a sign-in or a key.
     Stored(Way),
-    /// From elsewhere: a variable, a file.
+    /// Found outside `auth.json`: the name of a variable or file.
     Elsewhere(String),
 }
 
-/// Why nothing was stored.
+/// Why a credential was not stored or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     Cancelled,
@@ -60,7 +88,7 @@ impl From<StreamError> for Failure {
 }
 
 impl SignIns<'_> {
-    /// All that one can sign in to or have a key for, by name.
+    /// Returns every sign-in and key that a provider supports, sorted by name.
     pub fn methods(&self) -> Vec<SignInMethod> {
         let config = self.control.config();
         let services = &config.services;
@@ -95,7 +123,7 @@ impl SignIns<'_> {
         methods
     }
 
-    /// What people call a provider.
+    /// Returns the display name of a provider.
     pub fn provider_name(&self, id: &str) -> String {
         let config = self.control.config();
         let own = config.services.registry.provider_config(id);
@@ -103,7 +131,7 @@ impl SignIns<'_> {
         own.or_else(|| Some(provider::find(id)?.name.to_owned())).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Signs in, and stores the credential. Waits for the user.
+    /// Signs in and stores the credential. Blocks until the user is done.
     pub fn sign_in(
         &self,
         provider: &str,
@@ -114,12 +142,13 @@ impl SignIns<'_> {
         let services = &config.services;
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
-        credentials.sign_in(provider, &configured, interaction, cancel)?;
+        let device = device_for(provider, &configured, &config.settings).map_err(Failure::Because)?;
+        credentials.sign_in(provider, &configured, device.as_deref(), interaction, cancel)?;
         self.use_allowed_models();
         Ok(())
     }
 
-    /// Stores a key. Waits for the file.
+    /// Checks and stores a key. Blocks while another process locks the file.
     pub fn store_key(&self, provider: &str, key: &str, cancel: &CancelToken) -> Result<(), Failure> {
         let key = Credentials::check_key(key).map_err(Failure::Because)?;
         let config = self.control.config();
@@ -129,7 +158,7 @@ impl SignIns<'_> {
         Ok(())
     }
 
-    /// Takes away what is stored for a provider. False where there was nothing.
+    /// Removes the stored credential of a provider. False if there was none.
     pub fn sign_out(&self, provider: &str, cancel: &CancelToken) -> Result<bool, Failure> {
         let config = self.control.config();
         let removed = config.services.credentials.remove(provider, cancel)?;
@@ -137,14 +166,14 @@ impl SignIns<'_> {
         Ok(removed)
     }
 
-    /// What is stored: provider and way.
+    /// Returns the provider and kind of each stored credential.
     pub fn stored(&self) -> Result<Vec<(String, Way)>, String> {
         let stored = self.control.config().services.credentials.stored()?;
         let entry = |stored: Stored| (stored.provider.clone(), way_of(&stored));
         Ok(stored.into_iter().map(entry).collect())
     }
 
-    /// The model of a provider to begin with, if it has one that is offered.
+    /// Returns the default model of a provider, or its first one, among the models that the account may use.
     pub fn default_model(&self, provider: &str) -> Option<Arc<Model>> {
         let registry = &self.control.config().services.registry;
         let default = resolve::default_model(registry, provider);
@@ -153,7 +182,7 @@ impl SignIns<'_> {
             .or_else(|| registry.offered_of(provider).into_iter().next())
     }
 
-    /// Offers only the models that the accounts may use.
+    /// Limits the models on offer to those that the stored accounts may use.
     fn use_allowed_models(&self) {
         self.control.change_config(|config| {
             let allowed = config.services.credentials.allowed_models();

@@ -1,4 +1,4 @@
-//! What the log of a session tells about all that happened in it, left branches included.
+//! Statistics of a session's log, including abandoned branches.
 
 use super::control::{Control, Tree};
 use super::limit::{Limits, Spent};
@@ -9,7 +9,7 @@ use crate::session::compaction::estimate;
 use crate::session::entry::{Body, Entry};
 use serde::Serialize;
 
-/// Entries that are read before others get a chance at the log.
+/// Entries that are read before the log is unlocked for others.
 const BATCH: u32 = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,12 +24,12 @@ pub struct Stats {
     pub tool_results: u64,
     pub total_messages: u64,
     pub tokens: Tokens,
-    /// US dollars.
+    /// Cost in US dollars.
     #[serde(with = "number::amount")]
     pub cost: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<Context>,
-    /// In the order in which they were first used.
+    /// Spending of each model, in the order of first use.
     #[serde(skip)]
     pub by_model: Vec<Spending>,
 }
@@ -39,14 +39,15 @@ pub struct Stats {
 pub struct Spending {
     pub name: String,
     pub tokens: u64,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost: f64,
 }
 
-/// What is spent on no answer of a model.
+/// The name of spending that no answer of a model caused.
 const TOOLS: &str = "Tools/summaries";
 
-/// How full the model's window is. The figures are null from a compaction to the next answer.
+/// How full the model's context window is, as JSON. `tokens` and `percent` are null between a compaction and
+/// the next answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
@@ -55,10 +56,10 @@ pub struct Context {
     pub percent: Option<f64>,
 }
 
-/// How much of the model's window the conversation takes.
+/// How full the model's context window is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextUsage {
-    /// `None` from a compaction to the next answer.
+    /// Tokens in the window; unknown between a compaction and the next answer.
     pub tokens: Option<u64>,
     pub window: u64,
 }
@@ -147,7 +148,7 @@ impl Stats {
 }
 
 impl Control {
-    /// How full the model's window is; none when its size is not known.
+    /// Returns how full the model's context window is; `None` if its size is unknown.
     pub fn context_usage(&self) -> Option<ContextUsage> {
         let (messages, marks) = {
             let log = self.log();
@@ -160,7 +161,7 @@ impl Control {
         Some(ContextUsage { tokens, window })
     }
 
-    /// What the session has taken so far, where a limit asks for it.
+    /// Returns what the session has spent so far; zero if no limit needs the sum.
     pub(super) fn spent(&self, limits: &Limits) -> Spent {
         if limits.session_cost.is_none() && limits.session_tokens.is_none() {
             return Spent::default();
@@ -189,7 +190,8 @@ impl Control {
         self.each(first, Log::entry_at, visit);
     }
 
-    /// Reads something of every entry, without keeping a run from writing for long.
+    /// Calls `read` for every entry from `first` on and passes the results to `visit`. The log is unlocked
+    /// after each batch, so that a run can write.
     pub(super) fn each<T>(
         &self,
         first: u32,
@@ -212,7 +214,8 @@ impl Control {
         }
     }
 
-    /// The text of the last answer that has any; an aborted one without content is passed over.
+    /// Returns the text of the last answer; `None` if it has no text. Aborted answers without content are
+    /// skipped.
     pub fn last_assistant_text(&self) -> Option<String> {
         let messages = self.messages();
         let answer = messages.iter().rev().find_map(|message| match message {
@@ -229,8 +232,8 @@ impl Control {
 }
 
 impl Tree<'_> {
-    /// The entries in the order in which they were written, from the one after `since` on, and the leaf.
-    /// `None` when there is no entry `since`.
+    /// Returns the entries after the entry `since`, or all, in the order of the file, and the leaf. `None` if
+    /// there is no entry `since`.
     pub fn entries(&self, since: Option<&str>) -> Option<(Vec<Entry>, Option<String>)> {
         let (first, leaf) = {
             let log = self.control.log();

@@ -1,8 +1,7 @@
-//! One conversation after another in a process: a new one, a stored one, a fork of the current one. And the current one
-//! with its configuration read again.
+//! Changes the conversation of a process to a new one, a stored one or a fork, or reloads its configuration.
 //!
-//! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
-//! is made anew for its folder, as at a start.
+//! The previous conversation is closed first. Settings, models, tools and prompt of the next one are made for
+//! its folder, as at a start.
 
 use super::config::Config;
 use super::control::Parts;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 
 type Renew = Box<dyn FnMut(&Config) -> Result<Config, String> + Send>;
 
-/// Where further conversations come from.
+/// Opens further conversations, and makes their configuration.
 pub struct Succession {
     store: Option<Store>,
     make: Make,
@@ -24,31 +23,31 @@ pub struct Succession {
 
 type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
 
-/// The working folder of a conversation.
+/// The working folder for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
-    /// In the folder of the session.
+    /// The folder that the session records.
     Own,
-    /// In the folder of the program, since that of the session is gone.
+    /// The folder of the program, if the session's folder is gone.
     Here,
 }
 
-/// How a stored session is gone on with.
+/// How a stored session is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Open,
-    /// Goes on in a copy.
+    /// Continues in a copy.
     Fork,
-    /// Opens without storing what follows.
+    /// Reads the session, and stores no further messages.
     Read,
 }
 
 /// Why a stored session was not opened.
 #[derive(Debug, PartialEq)]
 pub enum NotOpened {
-    /// Another process writes to it.
+    /// Another process writes to the session, as the text explains.
     Held(String),
-    /// The session's own folder, given here, does not exist any more.
+    /// The session's recorded folder, which does not exist any more.
     FolderGone(PathBuf),
     /// A handler cancelled it.
     Cancelled,
@@ -71,8 +70,8 @@ impl From<SessionError> for NotOpened {
 }
 
 impl Succession {
-    /// Without a store nothing is kept. `make` gives what a conversation needs besides its log; `renew`
-    /// reads again what the one under way stands on.
+    /// Makes a succession. Without a store no conversation is saved. `make` makes the parts of a conversation
+    /// from its log; `renew` reloads a configuration.
     pub fn new(
         store: Option<Store>,
         make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
@@ -90,8 +89,8 @@ impl Succession {
 }
 
 impl Session {
-    /// Starts an empty conversation in the current folder. `parent` is the session that it is said to come from.
-    /// False if a handler cancels it.
+    /// Starts an empty conversation in the current folder. `parent` is the path of the session to record as
+    /// its origin. False if a handler cancels it.
     pub fn start_new(&mut self, parent: Option<String>) -> Result<bool, Fatal> {
         if !self.permits("session_before_switch", json!({"reason": "new"})) {
             return Ok(false);
@@ -102,7 +101,7 @@ impl Session {
         self.go_on_with(log, "new").map(|()| true)
     }
 
-    /// Opens the session at `path`. A file that is not there becomes a new session. False if a handler cancels it.
+    /// Opens the session at `path`, or starts a new one if there is no such file. False if a handler cancels it.
     pub fn open_other(&mut self, path: &Path) -> Result<bool, Fatal> {
         match self.visit(path, Way::Open, Folder::Own) {
             Ok(()) => Ok(true),
@@ -117,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Goes on with the session at `path`: opened, copied or only read, as `way` says.
+    /// Changes to the session at `path`: opened, copied or only read, as `way` says.
     pub fn visit(&mut self, path: &Path, way: Way, folder: Folder) -> Result<(), NotOpened> {
         let cwd = self.cwd();
         let path = cwd.join(path);
@@ -136,7 +135,7 @@ impl Session {
             return Err(NotOpened::Cancelled);
         }
         if is_own && way == Way::Open {
-            // One writer per session: this one lets go of the file first.
+            // A session file has one writer: this session releases the file first.
             self.control().close()?;
         }
         let log = match (way, &store) {
@@ -150,7 +149,7 @@ impl Session {
         Ok(self.succeed(parts, if way == Way::Fork { "fork" } else { "resume" })?)
     }
 
-    /// Copies a session file to the sessions of this folder. Gives the path of the copy.
+    /// Copies a session file to the sessions of this folder. Returns the path of the copy.
     pub fn import(&mut self, source: &Path) -> Result<PathBuf, Fatal> {
         if !source.exists() {
             return Err(Fatal(format!("File not found: {}", source.display())));
@@ -183,14 +182,14 @@ impl Session {
         Ok(Some(text))
     }
 
-    /// Goes on in a copy of this branch. False if a handler cancels it.
+    /// Changes to a copy of the current branch. False if a handler cancels it.
     pub fn fork_here(&mut self) -> Result<bool, Fatal> {
         let leaf = self.control().log().leaf().map(str::to_owned);
         let leaf = leaf.ok_or_else(|| Fatal("Cannot clone session: no current entry selected".into()))?;
         self.fork_at(&leaf)
     }
 
-    /// Goes on in a copy of the branch that ends with `entry`. False if a handler cancels it.
+    /// Changes to a copy of the branch that ends with `entry`. False if a handler cancels it.
     pub fn fork_at(&mut self, entry: &str) -> Result<bool, Fatal> {
         if !self.permits("session_before_fork", json!({"entryId": entry, "position": "at"})) {
             return Ok(false);
@@ -203,8 +202,8 @@ impl Session {
         self.go_on_with(log, "fork").map(|()| true)
     }
 
-    /// Reads settings, models, skills, templates, context files and prompts again. The conversation, its
-    /// model and its active tools stay; the next request tells the model what is new.
+    /// Reloads settings, models, skills, templates, context files and prompts. The conversation, its model
+    /// and its active tools stay; the next request tells the model what changed.
     pub fn reload(&mut self) -> Result<(), Fatal> {
         let config = self.control().config();
         self.tell("session_shutdown", json!({"reason": "reload"}));
@@ -253,7 +252,7 @@ impl Session {
     }
 }
 
-/// A session that is to have a file must have it before it is copied.
+/// Returns an error if the session has a path but is not saved, since an unsaved session cannot be copied.
 fn check_saved(log: &Log) -> Result<(), SessionError> {
     match log.path() {
         Some(path) if !log.is_saved() => Err(SessionError::NotSaved { path: path.to_owned() }),

@@ -1,8 +1,8 @@
-//! Requests for summaries: one conversation in, one text out.
+//! Requests a summary of a conversation.
 //!
-//! A summary is asked for as any answer is, with the same retries, but outside the conversation: with
-//! its own prompt, no tools and no cache. A conversation that is larger than the window of who
-//! summarises it is given in parts, each with the summary of those before it.
+//! The request is retried like any other, but has its own prompt, no tools and no cache. A conversation that
+//! is larger than the window of the summarizing model is sent in parts, each with the summary of the parts
+//! before it.
 
 use super::event::{Event, Listener, Reason};
 use super::retry;
@@ -26,24 +26,24 @@ use crate::session::id;
 use crate::wire;
 use std::sync::Arc;
 
-/// Who summarises, and for what.
+/// The model and services for a summary.
 pub struct Summarizer<'a> {
     pub services: &'a Services,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
-    /// None for the summary of a branch.
+    /// Why the conversation is compacted; `None` for the summary of a branch.
     pub reason: Option<Reason>,
     pub cancel: &'a CancelToken,
 }
 
-/// What is asked for.
+/// The kind of summary to request.
 pub struct Task<'a> {
-    /// Begins the text of every failure.
+    /// The first words of every error message.
     pub label: &'static str,
-    /// Tokens that are kept free for the summary where a conversation is given in parts. The model's own limit
-    /// ends it.
+    /// Tokens kept free for the summary if a conversation is sent in parts. The answer itself is limited only
+    /// by the model.
     pub reserve: u64,
-    /// Makes the prompt from the conversation and the summary of what came before it.
+    /// Makes the prompt from the conversation and the summary of earlier messages.
     pub prompt: &'a dyn Fn(&str, Option<&str>) -> String,
 }
 
@@ -55,9 +55,9 @@ pub struct Summary {
 
 pub enum Failure {
     Aborted,
-    /// There is no summary; the text says why.
+    /// There is no summary, for the given reason.
     Refused(String),
-    /// The request was larger than the window.
+    /// The request was larger than the context window.
     TooLarge(String),
     Fatal(Fatal),
 }
@@ -69,7 +69,7 @@ impl From<Fatal> for Failure {
 }
 
 impl Summarizer<'_> {
-    /// Summarises `messages`. `previous` is the summary of what came before them.
+    /// Summarizes `messages`. `previous` is the summary of earlier messages.
     pub fn summarize(
         &self,
         messages: &[AgentMessage],
@@ -77,7 +77,7 @@ impl Summarizer<'_> {
         task: &Task<'_>,
         listener: Listener<'_>,
     ) -> Result<Summary, Failure> {
-        /// A text below this size is not what made a request too large.
+        /// Parts of fewer characters are not halved again when a request is too large.
         const LEAST_CHARS: u64 = 4000;
         let paragraphs = transcript::paragraphs(&message::to_llm(messages));
         let whole: u64 = paragraphs.iter().map(|text| utf16_len(text)).sum();
@@ -120,9 +120,8 @@ impl Summarizer<'_> {
         Ok(so_far.unwrap_or_default())
     }
 
-    /// How many characters of a conversation are given at once. A server on this machine cuts what is
-    /// too long and does not say so, hence the margin there; others refuse it, and the parts are made
-    /// smaller then.
+    /// Returns the most characters of a conversation for one request. A local server cuts a longer text
+    /// silently, hence the margin; other servers refuse it, and smaller parts are then sent.
     fn limit_chars(&self, reserve: u64) -> u64 {
         const INSTRUCTIONS_TOKENS: u64 = 800;
         const LEAST_TOKENS: u64 = 500;
@@ -136,7 +135,7 @@ impl Summarizer<'_> {
         }
     }
 
-    /// One summary, tried again as answers are.
+    /// Requests one summary, with retries.
     fn ask(&self, prompt: String, task: &Task<'_>, listener: Listener<'_>) -> Result<Summary, Failure> {
         let policy = &self.services.retry;
         let mut attempt = 0;
@@ -211,7 +210,8 @@ fn refusal(provider: &str, failure: &StreamError, label: &str) -> Failure {
     }
 }
 
-/// A summary is whole, and a text: anything else would be taken for the conversation later.
+/// Returns the summary if it is a complete text without tool calls; otherwise it could not stand in for the
+/// conversation.
 fn accept(answer: &AssistantMessage, label: &str) -> Result<Summary, Failure> {
     if answer.stop_reason == StopReason::Length {
         return Err(Failure::Refused(format!(

@@ -37,8 +37,10 @@ fn session(dir: &TempDir) -> Session {
         model,
         thinking: ThinkingLevel::Off,
         tools: Vec::new(),
+        absent: Vec::new(),
         config: Config {
             tool_overrides: Default::default(),
+            trusts_project: false,
             services,
             settings,
             workspace: Arc::new(dir.workspace()),
@@ -51,6 +53,7 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
+            trusts_project: true,
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -1,8 +1,8 @@
 //! Moves in the session's tree.
 //!
-//! The leaf goes to another entry of the same file; what is left behind stays there, and can be
-//! summarised where the conversation goes on. A user's message is gone to so that it can be said anew: the
-//! leaf is then its parent, and the text is handed back.
+//! A move sets the leaf to another entry of the file. The abandoned branch stays in the file, and a summary
+//! of it can be added at the new leaf. After a move to a user message, the leaf is the message's parent, and
+//! its text is returned for editing.
 
 use super::compaction::{self, NotCompacted};
 use super::control::{Control, Tree};
@@ -20,36 +20,36 @@ use crate::session::entry::{Body, BranchSummary, Entry};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
-/// How to move in the tree.
+/// Options of a move in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Move<'a> {
-    /// Sums up the branch that is left.
+    /// True to summarize the abandoned branch.
     pub summarize: bool,
-    /// What the summary should dwell on.
+    /// What the summary should focus on.
     pub instructions: Option<&'a str>,
-    /// The instructions are all that is asked.
+    /// True to use `instructions` instead of the default prompt.
     pub replace_instructions: bool,
-    /// Label of the summary, or of the target when there is no summary.
+    /// Label of the summary, or of the target if there is no summary.
     pub label: Option<&'a str>,
 }
 
-/// What came of a move.
+/// The result of a move in the tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moved {
-    /// The text of the user's message that was gone to.
+    /// The text of the target, if it is a user message.
     pub editor_text: Option<String>,
-    /// Nothing has moved.
+    /// True if the leaf did not move.
     pub cancelled: bool,
-    /// The summary was aborted, and so nothing has moved.
+    /// True if the leaf did not move because the summary was aborted.
     pub aborted: bool,
     pub summary_entry: Option<Entry>,
 }
 
-/// What a summary says of a branch without messages.
+/// The summary of a branch without messages.
 const NOTHING: &str = "No content to summarize";
 
 impl Session {
-    /// Goes to another entry of the session.
+    /// Moves the leaf to the entry `target`.
     pub fn navigate(
         &mut self,
         target: &str,
@@ -215,7 +215,7 @@ impl Asked {
 }
 
 impl Tree<'_> {
-    /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
+    /// Sets the label of an entry; `None` or an empty label removes it.
     pub fn set_label(&self, target: &str, label: Option<&str>) -> Result<Entry, String> {
         let mut log = self.control.log();
         if log.index().find(target).is_none() {
@@ -226,8 +226,8 @@ impl Tree<'_> {
         entry.map_err(|error| error.to_string())
     }
 
-    /// Visits the messages of this branch from the first one on, also those that a compaction has
-    /// taken out of the model's sight.
+    /// Visits all messages of the current branch, oldest first, including those that a compaction removed
+    /// from the model's context.
     pub fn each_message(&self, mut visit: impl FnMut(&AgentMessage)) {
         let path = {
             let log = self.control.log();
@@ -235,7 +235,7 @@ impl Tree<'_> {
             log.index().path(leaf)
         };
         for position in path {
-            // The log is let go of before each visit: a run may write meanwhile.
+            // The log is unlocked before each visit, so that a run can write.
             let entry = self.control.log().entry_at(position);
             if let Some(Body::Message(body)) = entry.map(|entry| entry.body) {
                 visit(&body.message);
@@ -243,14 +243,14 @@ impl Tree<'_> {
         }
     }
 
-    /// All branches as JSON, and the entry that the next one is hung on.
+    /// Returns the whole tree as JSON, and the id of the leaf.
     pub fn json(&self) -> (String, Option<String>) {
         let log = self.control.log();
         (log.tree_json(), log.leaf().map(str::to_owned))
     }
 }
 
-/// The text of an entry that is gone to in order to be said anew.
+/// Returns the text of a user message or custom message, to be edited and sent again.
 fn prompt_text(body: &Body) -> Option<String> {
     let joined = |content: &Content| match content {
         Content::Text(text) => text.clone(),

@@ -1,13 +1,13 @@
-//! What lies beside a session file and belongs to it: kept outputs, what `undo` needs, and a mark that the
-//! user was told of its draft.
+//! Files and folders beside a session file: kept tool outputs, the undo journal, and a mark that the user was
+//! told of a draft.
 //!
-//! The folders are named after the file. They come into being when they are needed, and go with it.
+//! Each is named after the session file, created on first use, and removed with the session.
 
 use crate::base::file;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error where a folder beside a session file leads elsewhere: who made the file may have meant that.
+/// Returns an error if a folder beside a session file is a symbolic link, which could redirect writes.
 pub fn refuse_link(folder: &Path) -> io::Result<()> {
     match folder.symlink_metadata() {
         Ok(there) if there.is_symlink() => {
@@ -17,24 +17,24 @@ pub fn refuse_link(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The folder of whole tool outputs.
+/// Returns the folder of kept tool outputs.
 pub fn outputs(session_file: &Path) -> PathBuf {
     session_file.with_extension("outputs")
 }
 
-/// The folder of file contents from before the tools changed them.
+/// Returns the folder of the undo journal and earlier file contents.
 pub fn undo(session_file: &Path) -> PathBuf {
     session_file.with_extension("undo")
 }
 
-/// A file that says that the user was told of the session's draft.
+/// Returns the file that marks that the user was told of the session's draft.
 pub fn told(session_file: &Path) -> PathBuf {
     session_file.with_extension("told")
 }
 
-/// Gives the session at `to` the outputs of the one at `from`, as further names of the same files where
-/// the disk can do that: a fork finds what it speaks of even when its parent is gone. What fails is left
-/// out, since a conversation can go on without.
+/// Hard-links or copies the kept outputs of the session `from` to the session `to`, so that a fork keeps its
+/// outputs after its parent is removed. Errors are ignored, since a conversation can continue without
+/// outputs.
 pub(super) fn share_outputs(from: &Path, to: &Path) {
     let (from, to) = (outputs(from), outputs(to));
     let Ok(files) = refuse_link(&from).and_then(|()| from.read_dir()) else {
@@ -44,7 +44,7 @@ pub(super) fn share_outputs(from: &Path, to: &Path) {
         return;
     }
     for file in files.flatten() {
-        // Outputs are files. What else lies there, such as a pipe or a link, is not the session's.
+        // Outputs are regular files. A pipe or a link was put there by someone else.
         if !file.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
@@ -61,7 +61,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     io::copy(&mut from, &mut to)
 }
 
-/// Removes what belongs to the session file, which is removed by the caller.
+/// Removes everything beside a session file. The caller removes the file itself.
 pub(super) fn remove(session_file: &Path) -> io::Result<()> {
     let folders = [outputs(session_file), undo(session_file)].map(std::fs::remove_dir_all);
     let told = std::fs::remove_file(told(session_file));

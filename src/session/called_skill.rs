@@ -1,10 +1,10 @@
-//! A prompt that was begun with `/skill:name`, as it stands in the conversation.
+//! Recognizes a prompt that was expanded from `/skill:name`.
 
-/// The parts of a prompt that calls a skill.
+/// The parts of an expanded skill prompt.
 pub struct CalledSkill<'a> {
     pub name: &'a str,
     pub content: &'a str,
-    /// What the user wrote behind the name.
+    /// The user's text after the name.
     pub said: &'a str,
 }
 
@@ -16,7 +16,7 @@ impl<'a> CalledSkill<'a> {
         (said.is_empty() || said.starts_with("\n\n")).then_some(Self { name, content, said: said.trim() })
     }
 
-    /// The prompt as the user typed it.
+    /// Returns the prompt as the user typed it.
     pub fn typed(&self) -> String {
         format!("/skill:{} {}", self.name, self.said).trim_end().to_owned()
     }

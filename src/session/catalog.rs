@@ -1,8 +1,8 @@
-//! Lists of sessions, fast: rows are kept in an index, and only files that changed are read.
+//! Lists sessions quickly: rows are kept in an index, and only changed files are read.
 //!
-//! The index is `cache/sessions.jsonl` in the agent's folder, one row a line. It holds nothing that is
-//! not in the session files and can be thrown away at any time; a damaged row costs one read of its
-//! file. A row is good as long as size, time and inode of its file are the same.
+//! The index is `cache/sessions.jsonl` in the agent folder, with one row a line. The index can be removed at
+//! any time, since it is made from the session files; a damaged row costs one read of its file. A row is
+//! valid while size, time and inode of its file are unchanged.
 
 use super::info::{Info, Row, Stamp};
 use crate::base::file::{self, Temp};
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Files that are read between two tellings.
+/// Files that are read before a part of the list is reported.
 const PART: usize = 256;
 
-/// Rows for `files`, those that were active last first.
+/// Returns rows for `files`, most recently active first.
 pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
     list_in_parts(index, files, &mut |_| true)
 }
 
-/// Rows for `files`, told in parts as soon as they are known. `tell` ends the listing by returning false; the
-/// rows so far are returned.
+/// Returns rows for `files`, and passes them to `tell` in parts while files are read. If `tell` returns
+/// false, listing stops and the rows so far are returned.
 pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
     let infos = |rows: &[Row]| rows.iter().map(|row| row.info.clone()).collect();
     let mut known = load(index);
@@ -39,7 +39,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
     }
     changed |= !stale.is_empty();
     let mut is_wanted = stale.is_empty() || tell(infos(&rows));
-    // Those that were written last are looked for first.
+    // Files that were written last are read first.
     stale.sort_by_key(|(_, stamp, _)| std::cmp::Reverse(stamp.modified_ns));
     for part in stale.chunks(PART) {
         if !is_wanted {
@@ -54,7 +54,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
         rows.extend(read);
     }
     if changed {
-        // Rows of folders that this list is not about stay, unless their files are gone.
+        // Rows of other folders are kept, unless their files are gone.
         let others = known.into_values().filter(|row| row.info.path.exists());
         save(index, rows.iter().cloned().chain(others));
     }
@@ -63,7 +63,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
     infos
 }
 
-/// Applies `work` to all items on several threads; results are in the order of the items.
+/// Applies `work` to all items on several threads. Results are in the order of `items`.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     const THREADS_MAX: usize = 8;
     const ITEMS_PER_THREAD: usize = 16;
@@ -97,7 +97,7 @@ fn load(index: &Path) -> HashMap<PathBuf, Row> {
         .collect()
 }
 
-/// Puts a new index in the place of the old one. A failure costs time at the next list and nothing else.
+/// Replaces the index. Errors are ignored: they only make the next list slower.
 fn save(index: &Path, rows: impl Iterator<Item = Row>) {
     let mut bytes = Vec::new();
     for row in rows {

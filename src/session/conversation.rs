@@ -1,8 +1,8 @@
-//! A conversation: its log, and the messages at the leaf as the model is told of them.
+//! A conversation: its log, and the model's context at the leaf.
 //!
-//! Entries are appended here and nowhere else, so that the messages are always those that [`Log::context`] would
-//! give. A message is on disk before it is in the list. The list and its messages are shared: a reader holds the
-//! conversation as it was when the reader asked, and nothing is copied for it.
+//! All entries are appended here, so that the messages always equal those of [`Log::context`]. A message is
+//! written to the log before it is added to the list. The list is shared without copying: a reader keeps the
+//! state at the time of its call.
 
 use super::context::{Marks, Projection, SessionContext, StoredModel, replace_content, summary_or_custom};
 use super::entry::{Body, BranchSummary, ContextEdit, Entry, ModelChange, SessionInfo, ThinkingLevelChange};
@@ -20,12 +20,12 @@ use std::sync::Arc;
 pub struct Conversation {
     log: Log,
     messages: Arc<Vec<AgentMessage>>,
-    /// The entry that each message comes from.
+    /// The id of each message's entry.
     entries: Vec<Arc<str>>,
     marks: Marks,
 }
 
-/// The log, to read it.
+/// Gives read access to the log.
 impl Deref for Conversation {
     type Target = Log;
 
@@ -35,7 +35,7 @@ impl Deref for Conversation {
 }
 
 impl Conversation {
-    /// `context` is that of `log`, to which nothing that the model is told of was appended since.
+    /// Makes a conversation. `context` must be the present context of `log`.
     pub fn new(log: Log, context: SessionContext) -> Self {
         let mut conversation =
             Self { log, messages: Arc::default(), entries: Vec::new(), marks: Marks::default() };
@@ -51,14 +51,14 @@ impl Conversation {
         self.messages = Arc::new(messages);
     }
 
-    /// Reads the messages again. Those of before are let go of first: two conversations need twice the memory.
+    /// Reads the messages again. The old list is dropped first to save memory.
     fn reload(&mut self) {
         self.messages = Arc::default();
         let context = self.log.context();
         self.show(context);
     }
 
-    /// The messages at the leaf.
+    /// Returns the messages at the leaf.
     pub fn messages(&self) -> Arc<Vec<AgentMessage>> {
         self.messages.clone()
     }
@@ -67,12 +67,12 @@ impl Conversation {
         self.marks
     }
 
-    /// The entry of the last message.
+    /// Returns the id of the last message's entry.
     pub fn last_entry(&self) -> Option<&str> {
         self.entries.last().map(|entry| &**entry)
     }
 
-    /// Hangs a new entry on the leaf and makes it the leaf.
+    /// Appends an entry below the leaf and moves the leaf to it.
     pub fn append(&mut self, body: impl Into<Body>) -> Result<Entry, SessionError> {
         let entry = self.log.append(body)?;
         match &entry.body {
@@ -99,25 +99,25 @@ impl Conversation {
         self.append(ThinkingLevelChange::new(level))
     }
 
-    /// Names the session; an empty name takes the earlier one away.
+    /// Names the session; an empty name removes the name.
     pub fn append_session_info(&mut self, name: &str) -> Result<Entry, SessionError> {
         self.append(SessionInfo::new(name))
     }
 
-    /// The message of the entry at the leaf.
+    /// Adds the message of the entry at the leaf.
     fn push(&mut self, message: AgentMessage) {
         let leaf = self.log.leaf_position().and_then(|leaf| self.log.index().get(leaf));
         self.entries.extend(leaf.map(|leaf| leaf.id.clone()));
         Arc::make_mut(&mut self.messages).push(message);
     }
 
-    /// Does to the messages what an edit that was just appended says.
+    /// Applies an edit, which was just appended, to the messages.
     fn edit(&mut self, edit: &ContextEdit) {
         let at = self.entries.iter().rposition(|entry| **entry == *edit.target_id);
         let messages = Arc::make_mut(&mut self.messages);
         let target = at.and_then(|at| Some((at, messages.get_mut(at)?)));
         match (target, &edit.replacement) {
-            // Not in sight: an earlier edit may have left it out. Or a compaction, which no edit changes.
+            // Either an earlier edit left the target out, or it is a compaction, which no edit changes.
             (None | Some((_, AgentMessage::CompactionSummary(_))), _) => return self.reload(),
             (Some((_, message)), Some(replacement)) => replace_content(message, &replacement.content),
             (Some((at, _)), None) => {
@@ -137,7 +137,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Moves the leaf to `to` (none: before all entries) and hangs the summary of the branch that is left there.
+    /// Moves the leaf to `to`, or before the first entry if `None`, and appends a summary of the abandoned
+    /// branch.
     pub fn branch_with_summary(
         &mut self,
         to: Option<&str>,
@@ -148,27 +149,27 @@ impl Conversation {
         Ok(entry)
     }
 
-    /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
+    /// Sets the label of an entry; `None` or an empty label removes it.
     pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<Entry, SessionError> {
         self.log.set_label(target, label)
     }
 
-    /// The model and the thinking level that were chosen last at the leaf.
+    /// Returns the last chosen model and thinking level on the branch.
     pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
         self.log.last_choice()
     }
 
-    /// The messages with all that lies between them.
+    /// Builds the model's context at the leaf, including entries without a message.
     pub fn projection(&mut self) -> Projection {
         self.log.projection()
     }
 
-    /// Hides what `vault` knows in entries that are written or read from now on.
+    /// Replaces the secrets of `vault` by placeholders in entries that are written or read from now on.
     pub fn hide(&mut self, vault: Vault) {
         self.log.hide(vault);
     }
 
-    /// What the user should be told since the last call.
+    /// Takes the notices for the user since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.log.take_notices()
     }
@@ -177,12 +178,12 @@ impl Conversation {
         self.log.notice(notice);
     }
 
-    /// Hands what a turn wrote to the disk, if the settings ask for it.
+    /// Syncs the entries of a turn to the disk, if the `session.sync` setting asks for it.
     pub fn turn_ended(&mut self) {
         self.log.turn_ended();
     }
 
-    /// What a turn leaves to be handed to the disk, for callers that must not hold the conversation meanwhile.
+    /// Returns the sync that is due after a turn, to be run without the conversation's lock.
     pub fn turn_unsynced(&mut self) -> Option<Unsynced> {
         self.log.turn_unsynced()
     }
@@ -191,13 +192,14 @@ impl Conversation {
         self.log.synced(done);
     }
 
-    /// Ends the log as [`Conversation::finish`] does. The messages stay; what follows is stored nowhere.
+    /// Closes the log like [`Conversation::finish`]. The messages stay readable; later entries are not
+    /// stored.
     pub fn end(&mut self) -> Result<(), SessionError> {
         let empty = Log::in_memory(Path::new(&self.header().cwd), None)?;
         std::mem::replace(&mut self.log, empty).finish()
     }
 
-    /// Ends the log: a draft without an answer is removed.
+    /// Closes the log. A draft without an answer is removed.
     pub fn finish(self) -> Result<(), SessionError> {
         self.log.finish()
     }

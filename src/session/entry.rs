@@ -1,7 +1,7 @@
-//! The lines of a session file, version 3: a header, then entries that form a tree.
+//! Lines of a session file, version 3: a header, then the entries of a tree.
 //!
-//! Fields that are not known here are kept and written back, and so are whole entries of unknown types
-//! or in unknown shapes: a file of a newer version loses nothing by passing through.
+//! Unknown fields are kept and written back, as are entries of an unknown type or form, so that a file of a
+//! newer version loses nothing.
 
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Content, Extra, Usage, number};
@@ -10,24 +10,24 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The version this program writes.
+/// The version of session files that this program writes.
 pub const VERSION: u64 = 3;
 
-/// The first line of a file.
+/// The first line of a session file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
     r#type: HeaderType,
-    /// Files of the first version do not say.
+    /// The file's version. Files of version 1 do not name it.
     #[serde(default = "first_version")]
     pub version: u64,
     pub id: String,
     #[serde(default)]
     pub timestamp: String,
-    /// The folder the conversation works in.
+    /// The conversation's working folder.
     #[serde(default)]
     pub cwd: String,
-    /// The file this one was forked from.
+    /// The session file that this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
     #[serde(flatten)]
@@ -44,17 +44,17 @@ fn first_version() -> u64 {
     1
 }
 
-/// One node of the tree.
+/// An entry, which is a node of the session's tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub id: String,
     pub parent_id: Option<String>,
-    /// ISO 8601.
+    /// When the entry was written, in ISO 8601.
     pub timestamp: String,
     pub body: Body,
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Body {
@@ -96,7 +96,7 @@ pub struct ThinkingLevelChange {
     pub extra: Extra,
 }
 
-/// Tokens spent outside the conversation.
+/// Token usage outside the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsageRecord {
     pub kind: String,
@@ -109,7 +109,8 @@ pub struct UsageRecord {
     pub extra: Extra,
 }
 
-/// Replaces what came before `first_kept_entry_id` by a summary. Its own id there keeps nothing.
+/// Replaces everything before `first_kept_entry_id` by a summary. Nothing is kept if the field names the
+/// compaction itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compaction {
@@ -123,22 +124,22 @@ pub struct Compaction {
     pub details: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Made by an extension.
+    /// True if an extension made the compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
-    /// The whole prompt and all tools at this point.
+    /// The complete prompt and tools at this point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_message: Option<AgentMessage>,
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Changes what the model sees of an earlier entry.
+/// Changes an earlier entry in the model's context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextEdit {
     pub target_id: String,
-    /// `null` leaves the target out.
+    /// New content; `null` leaves the target out.
     #[serde(default)]
     pub replacement: Option<Replacement>,
     #[serde(flatten)]
@@ -152,7 +153,7 @@ pub struct Replacement {
     pub extra: Extra,
 }
 
-/// What happened on a branch that was left at `from_id`.
+/// A summary of the branch that was abandoned at `from_id`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BranchSummary {
@@ -170,7 +171,7 @@ pub struct BranchSummary {
     pub extra: Extra,
 }
 
-/// State of an extension; the model does not see it.
+/// State of an extension. Not part of the model's context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Custom {
@@ -181,7 +182,7 @@ pub struct Custom {
     pub extra: Extra,
 }
 
-/// A message of an extension; the model sees its content.
+/// A message of an extension. Its content is part of the model's context.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
@@ -196,7 +197,7 @@ pub struct CustomMessage {
     pub extra: Extra,
 }
 
-/// A bookmark; without a label it takes an earlier one away.
+/// A bookmark; `label: None` removes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Label {
@@ -207,7 +208,7 @@ pub struct Label {
     pub extra: Extra,
 }
 
-/// The session's name; an empty one clears it.
+/// The session's name; an empty string removes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionInfo {
     #[serde(default)]
@@ -216,7 +217,7 @@ pub struct SessionInfo {
     pub extra: Extra,
 }
 
-/// A type that is not known here, or a known one in a shape that is not.
+/// An entry of an unknown type, or of a known type in an unknown form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unknown {
     #[serde(skip)]
@@ -252,7 +253,7 @@ impl ThinkingLevelChange {
 }
 
 impl SessionInfo {
-    /// Lines of `name` are joined by blanks.
+    /// Makes a name on one line: line breaks become spaces.
     pub fn new(name: &str) -> Self {
         let words: Vec<&str> = name.split(['\r', '\n']).filter(|part| !part.is_empty()).collect();
         Self { name: words.join(" ").trim().to_owned(), extra: Extra::new() }
@@ -260,7 +261,7 @@ impl SessionInfo {
 }
 
 impl Body {
-    /// The word in the `type` field.
+    /// Returns the value of the `type` field.
     pub fn kind(&self) -> &str {
         match self {
             Self::Message(_) => "message",
@@ -350,7 +351,7 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
-/// `value` as one line of a file, with its newline.
+/// Encodes `value` as a line of a session file, with its newline.
 pub fn line(value: &impl Serialize) -> Result<Vec<u8>, SessionError> {
     let mut line = serde_json::to_vec(value).map_err(|source| SessionError::Io {
         doing: "encode an entry of",

@@ -1,4 +1,4 @@
-//! What can go wrong with a session, and how it is told.
+//! Errors of sessions.
 
 use crate::agent::run::Fatal;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum SessionError {
-    /// Another process writes to this session.
+    /// Another process writes to the session.
     Held {
         path: PathBuf,
         pid: Option<u32>,
     },
-    /// The file is something else.
+    /// The file is not a session.
     NotASession {
         path: PathBuf,
     },
@@ -28,31 +28,31 @@ pub enum SessionError {
     NotFound {
         wanted: String,
     },
-    /// Several sessions begin with the id that was asked for.
+    /// Several session ids begin with the given text.
     Ambiguous {
         wanted: String,
         found: Vec<PathBuf>,
     },
-    /// An older file was changed before it could be brought to this version.
+    /// An older file was changed by another program before it could be migrated.
     Changed {
         path: PathBuf,
         why: String,
     },
-    /// A branch of a session that has no answer yet was asked for.
+    /// A session without an answer cannot be forked.
     NotSaved {
         path: PathBuf,
     },
-    /// There is no entry to fork at, or none of the user to fork before.
+    /// There is no entry to fork at, or no user message to fork before.
     NoForkPoint,
-    /// There is nothing to copy in the file.
+    /// The file has no entries to copy.
     EmptySource {
         path: PathBuf,
     },
-    /// There is a session with the id that a new one was to get.
+    /// A session with the given id exists.
     IdTaken {
         id: String,
     },
-    /// The log was opened to be read only.
+    /// The log was opened without write access.
     ReadOnly {
         path: PathBuf,
     },
@@ -141,14 +141,14 @@ impl std::error::Error for SessionError {
     }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell if necessary.
 fn shell_word(path: &Path) -> String {
     let path = path.to_string_lossy();
     let plain = |char: char| char.is_alphanumeric() || "._-+/@%:,=".contains(char);
     if path.chars().all(plain) { path.into_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
-/// The system's words, with what to do where that is known.
+/// Returns the system's error text, with advice for common errors.
 fn explain(source: &io::Error) -> String {
     let hint = match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space and try again",

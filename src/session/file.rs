@@ -1,11 +1,10 @@
-//! One session file on disk: created for its owner alone, locked, and only ever appended to.
+//! A session file on disk: private, locked, and only appended to.
 //!
-//! An append is one write. It happens only while the path still leads to the file that was opened and
-//! nobody else has written to it, so that two programs can never mix their lines, even where there are
-//! no locks. When a write fails half way, its bytes are cut off again; where that fails too, the next
-//! append begins on a line of its own.
+//! An append is a single write. It is made only if the path still leads to the opened file and nobody else
+//! has written to it, so that lines of two programs never mix, even without locks. After a partial write, its
+//! bytes are cut off again; if that fails, the next append starts on a new line.
 //!
-//! The lock is advisory and belongs to the open file: it dies with the process, whatever ended it.
+//! The lock is advisory and belongs to the open file, so it ends with the process.
 
 use super::index::{Scan, scan};
 use crate::base::failpoint;
@@ -18,28 +17,28 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an owner that is ending may take to let a file go.
+/// How long to wait for another process to release a session file.
 const OWNER_ENDS_MAX: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(super) struct SessionFile {
     file: File,
     path: PathBuf,
-    /// Bytes that are ours, all of them known.
+    /// Size of the file in bytes, as last read or written by this process.
     size: u64,
-    /// The last line has no end.
+    /// True if the last line lacks its newline.
     torn: bool,
     writable: bool,
-    /// The file's name is not on the disk itself yet.
+    /// True if the file's name is not synced to the disk yet.
     unnamed: bool,
-    /// Why nothing may be appended any more: the system failed to store what was written.
+    /// Why nothing may be appended any more: a sync failed.
     doubt: Option<String>,
 }
 
-/// What was written and may not be on the disk yet.
+/// Written data that may not be on the disk yet.
 pub struct Unsynced {
     file: File,
-    /// Folder of the file, if the file's name in it is new.
+    /// The file's folder, if the file's name in it is new.
     folder: Option<PathBuf>,
 }
 
@@ -54,13 +53,14 @@ impl Unsynced {
     }
 }
 
-/// Hands the names in a folder to the disk. Not every file system can, and none has to be asked twice.
+/// Syncs the names in a folder to the disk. Errors are ignored, since not every file system supports it.
 fn sync_folder(folder: &Path) {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
 impl SessionFile {
-    /// Makes a new file (0600 whatever the umask, its folders 0700), locked. It must not exist.
+    /// Creates and locks a new file with mode 0600, and its folders with 0700, whatever the umask. An existing
+    /// file is an error.
     pub fn create(path: &Path) -> Result<Self, SessionError> {
         if let Some(folder) = path.parent() {
             make_private_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
@@ -84,17 +84,17 @@ impl SessionFile {
         })
     }
 
-    /// Opens a file to append to it, locked, or to read it, not locked.
+    /// Opens a file for appending, with a lock, or for reading, without one.
     pub fn open(path: &Path, writable: bool) -> Result<(Self, Scan), SessionError> {
         let doing = if writable { "open the session file" } else { "read the session file" };
         let io = |source| SessionError::Io { doing, path: path.to_owned(), source };
-        // Asked before it is opened: to open a pipe waits for its other end.
+        // Checked before opening: opening a pipe would block.
         if !path.metadata().map_err(io)?.is_file() {
             return Err(SessionError::NotASession { path: path.to_owned() });
         }
         let file = OpenOptions::new().read(true).append(writable).open(path).map_err(io)?;
         if writable && wait_for_lock(&file, path)? && !is_at(&file, path) {
-            // Its owner has given it another name, or removed it, as one does that ends.
+            // The previous process renamed or removed the file when it ended.
             return Self::open(path, writable);
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -124,7 +124,7 @@ impl SessionFile {
         self.writable
     }
 
-    /// Why nothing may be appended: another program has been at the file, or the disk failed.
+    /// Returns why nothing may be appended: another program has changed the file, or a sync failed.
     pub fn changed(&self) -> Option<String> {
         if let Some(doubt) = &self.doubt {
             return Some(doubt.clone());
@@ -144,8 +144,8 @@ impl SessionFile {
         }
     }
 
-    /// Appends `lines`, which end in a newline, and gives the place of their first byte. On an error
-    /// none of the lines is left, and they can be appended again.
+    /// Appends `lines`, each with its newline, and returns the offset of their first byte. After an error
+    /// none of the lines is in the file, and the append can be repeated.
     pub fn append(&mut self, lines: &[u8]) -> Result<u64, SessionError> {
         let fence = usize::from(self.torn);
         let mut bytes = Vec::new();
@@ -179,7 +179,7 @@ impl SessionFile {
         self.file.write_all(bytes)
     }
 
-    /// Takes the bytes of a failed write away.
+    /// Cuts off the bytes of a failed write.
     fn cut_back(&mut self) {
         let cut = failpoint::hit("session.cut").and_then(|()| self.file.set_len(self.size));
         if cut.is_err()
@@ -191,14 +191,14 @@ impl SessionFile {
         }
     }
 
-    /// Hands what was written to the disk. A failure is final: what the system could not store it may
-    /// have dropped, so the next append goes to a new file.
+    /// Syncs written data to the disk. After a failure, the system may have dropped the data, so the next
+    /// append goes to a new file.
     pub fn sync(&mut self) -> Result<(), SessionError> {
         let done = self.unsynced().and_then(Unsynced::sync);
         self.synced(done)
     }
 
-    /// First step of a sync without holding the file: what is to be handed to the disk.
+    /// Prepares a sync that can run without a borrow of the file. [`Self::synced`] takes its result.
     pub fn unsynced(&mut self) -> io::Result<Unsynced> {
         let folder = std::mem::take(&mut self.unnamed).then(|| self.path.parent());
         Ok(Unsynced { file: self.file.try_clone()?, folder: folder.flatten().map(Path::to_owned) })
@@ -211,7 +211,7 @@ impl SessionFile {
         })
     }
 
-    /// Hands the file's name to the disk.
+    /// Syncs the file's name to the disk.
     pub fn sync_name(&mut self) {
         if std::mem::take(&mut self.unnamed)
             && let Some(folder) = self.path.parent()
@@ -220,7 +220,7 @@ impl SessionFile {
         }
     }
 
-    /// The `len` bytes from `start`; fewer when the file has become shorter.
+    /// Reads `len` bytes from the offset `start`; fewer if the file has become shorter.
     pub fn read(&self, start: u64, len: u64) -> io::Result<Vec<u8>> {
         let len = len.min(self.size.saturating_sub(start));
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
@@ -237,7 +237,7 @@ impl SessionFile {
         Ok(bytes)
     }
 
-    /// Gives the file its final name, which must be free.
+    /// Renames the file to `to`, which must not exist.
     pub fn rename(&mut self, to: &Path) -> Result<(), SessionError> {
         rename_exclusive(&self.path, to).map_err(SessionError::io("name the session file", to))?;
         self.path = to.to_owned();
@@ -245,7 +245,7 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Takes the place of the file at `to`, which stays as `backup`.
+    /// Renames the file to `to`. The old file at `to` is kept as `backup`.
     pub fn replace(&mut self, to: &Path, backup: &Path) -> Result<(), SessionError> {
         let replace = || {
             if std::fs::hard_link(to, backup).is_err() {
@@ -274,9 +274,9 @@ impl SessionFile {
     }
 
     pub fn remove(mut self) -> Result<(), SessionError> {
-        // What was not stored safely need not be kept either.
+        // A failed sync does not matter for a file that is removed.
         self.doubt = None;
-        // Whoever took our place keeps his file.
+        // A file that another program put in this place stays.
         if self.changed().is_some() {
             return Ok(());
         }
@@ -292,20 +292,20 @@ impl Drop for SessionFile {
     }
 }
 
-/// A rename that never replaces a file: a link can only be made where nothing is.
+/// Renames a file without replacing another: a hard link cannot replace a file.
 pub(super) fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
     failpoint::hit("session.rename")?;
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without links.
+        // The file system has no hard links.
         Err(_) if to.symlink_metadata().is_err() => std::fs::rename(from, to),
         Err(error) => Err(error),
     }
 }
 
-/// Removes `other` if it is the same file as `path`: its process was killed between giving a draft its
-/// name and taking the old one away.
+/// Removes `other` if it is the same file as `path`: a process was killed between linking a draft under its
+/// final name and removing the old name.
 pub(super) fn remove_other_name(path: &Path, other: &Path) {
     let place = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     if place(other).is_some_and(|other| Some(other) == place(path)) {
@@ -317,19 +317,19 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     let held = failpoint::hit("session.lock").is_err();
     match file.try_lock() {
         Ok(()) if !held => Ok(()),
-        // Some file systems have no locks: there the look before each append has to do.
+        // Some file systems have no locks; the check before each append must do there.
         Err(TryLockError::Error(_)) => Ok(()),
         _ => Err(SessionError::Held { path: path.to_owned(), pid: holder(file) }),
     }
 }
 
-/// Takes the lock of a file whose owner may be about to end. Gives whether that took a wait.
+/// Locks a file, and waits if another process is about to release it. True if it had to wait.
 fn wait_for_lock(file: &File, path: &Path) -> Result<bool, SessionError> {
     let until = Instant::now() + OWNER_ENDS_MAX;
     let mut has_waited = false;
     loop {
         match lock(file, path) {
-            // The system has no lock that is waited for with a limit.
+            // The system has no lock with a timeout.
             Err(SessionError::Held { pid, .. })
                 if pid != Some(std::process::id()) && Instant::now() < until =>
             {
@@ -347,12 +347,12 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|file| path.metadata().is_ok_and(|there| place(there) == place(file)))
 }
 
-/// A stored file that nobody else may write to while this lives.
+/// A lock on a stored session file. Nobody else can write to the file while the lock lives.
 #[must_use]
 pub struct Hold(File);
 
 impl Hold {
-    /// Takes the lock of a session file.
+    /// Locks a session file. An error says if another process holds the lock.
     pub fn take(path: &Path) -> Result<Self, SessionError> {
         let file = File::open(path).map_err(SessionError::io("open the session file", path))?;
         lock(&file, path)?;
@@ -366,18 +366,18 @@ impl Drop for Hold {
     }
 }
 
-/// True if a process has `path` open to write to it.
+/// True if another process has locked `path` for writing.
 pub(super) fn is_held(path: &Path) -> bool {
     held_by(path).is_some()
 }
 
-/// The process that has `path` open to write to it, where that can be told.
+/// Returns `Some` if a process has locked `path` for writing, with its process id if that is known.
 pub(super) fn held_by(path: &Path) -> Option<Option<u32>> {
     let file = File::open(path).ok()?;
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&file))
 }
 
-/// The process that holds the lock: Linux lists locks by inode. Elsewhere it cannot be told.
+/// Returns the id of the process that holds the lock, from `/proc/locks` on Linux; elsewhere `None`.
 fn holder(file: &File) -> Option<u32> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let inode = format!(":{}", file.metadata().ok()?.ino());
@@ -387,6 +387,6 @@ fn holder(file: &File) -> Option<u32> {
     };
     let line = locks.lines().find(of_this_file)?;
     let pid = line.split_whitespace().nth(4)?.parse().ok()?;
-    // A process of another container has no number here.
+    // A process of another container has the number 0 here.
     (pid != 0).then_some(pid)
 }

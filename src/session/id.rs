@@ -1,9 +1,9 @@
-//! Names of sessions and entries. They must be unique, not secret.
+//! Ids of sessions and entries. They are unique, but not secret.
 
 use crate::llm::message::now_ms;
 use std::hash::{BuildHasher, RandomState};
 
-/// A new session id: a UUID of version 7, so that ids sort by age.
+/// Makes a session id: a UUID of version 7, so that ids sort by age.
 pub fn session_id() -> String {
     let time = now_ms() & 0xffff_ffff_ffff;
     let (high, low) = (random(), random());
@@ -18,14 +18,14 @@ pub fn session_id() -> String {
     )
 }
 
-/// True if the text has the form of an id that [`session_id`] makes.
+/// True if `text` has the form of a UUID, like the ids of [`session_id`].
 pub fn is_session_id(text: &str) -> bool {
     let is_hex = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit());
     let lengths = text.split('-').map(str::len);
     lengths.eq([8, 4, 4, 4, 12]) && text.split('-').all(is_hex)
 }
 
-/// A new entry id of eight hex digits that is not taken yet.
+/// Makes an entry id of eight hex digits for which `taken` is false.
 pub fn entry_id(taken: impl Fn(&str) -> bool) -> String {
     (0..100)
         .map(|_| format!("{:08x}", random() & 0xffff_ffff))
@@ -33,14 +33,14 @@ pub fn entry_id(taken: impl Fn(&str) -> bool) -> String {
         .unwrap_or_else(session_id)
 }
 
-/// True if a user may give a session the id: the id becomes part of a file name.
+/// True if a user may choose `id` for a session: the id becomes part of a file name.
 pub fn is_valid(id: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     let outer = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
     id.bytes().all(inner) && outer(id.bytes().next()) && outer(id.bytes().last())
 }
 
-/// The keys of a hasher come from the system's random numbers and differ for each hasher.
+/// Returns a random number, taken from the keys of a hasher, which the system's random numbers seed.
 fn random() -> u64 {
     RandomState::new().hash_one(0u8)
 }

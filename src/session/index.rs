@@ -1,12 +1,12 @@
-//! Where the entries of a session lie and how they hang together, without their contents.
+//! The index of a session file: place, kind and parent of each entry, without its content.
 //!
-//! A line written by this program or the reference begins with type, id, parent and time, and for a
-//! message with its role: these are read from its first bytes, and the rest is only searched for a sign
-//! that the line is two lines fused into one. Any other line is parsed.
+//! A line of this program or the reference begins with type, id, parent and time, and a message also with its
+//! role. These are read from the line's first bytes; the rest is only searched for a sign that two lines were
+//! joined. Any other line is parsed as JSON.
 //!
-//! Nothing is given up for a damaged line: what stands before and after it keeps its place. When its
-//! beginning can be read, the tree goes through it; when it cannot, an entry that misses its parent is
-//! hung on the entry before the damage, or where no line is damaged on the entry before it.
+//! A damaged line does not affect the entries around it. If its beginning is readable, it stays in the tree.
+//! An entry whose parent is missing is attached to the last readable entry before the damage, or, if no line
+//! is damaged, to the entry before it.
 
 use super::entry::{self, Header, VERSION};
 use memchr::memmem::{self, Finder};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// What an entry is, as far as context building needs to know.
+/// The kind of an entry, as far as the model's context depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     System,
@@ -35,7 +35,7 @@ pub enum Kind {
     Label,
     SessionInfo,
     Unknown,
-    /// The beginning can be read, the whole cannot.
+    /// Only the beginning of the line is readable.
     Damaged,
 }
 
@@ -66,20 +66,20 @@ impl Kind {
     }
 }
 
-/// One entry: where it lies and what it hangs on.
+/// Place, kind and parent of an entry.
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub id: Arc<str>,
-    /// A position in [`Index::slots`].
+    /// Position of the parent in [`Index::slots`].
     pub parent: Option<u32>,
     pub kind: Kind,
-    /// Bytes from the start of the file to the line.
+    /// Offset of the line in the file, in bytes.
     pub start: u64,
-    /// Bytes of the line without its end.
+    /// Length of the line in bytes, without its newline.
     pub len: u64,
 }
 
-/// All entries in the order of the file.
+/// The entries of a session in the order of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     pub slots: Vec<Slot>,
@@ -102,13 +102,13 @@ impl Index {
         position
     }
 
-    /// The last entry that can be read.
+    /// Returns the last readable entry.
     pub fn last_sound(&self) -> Option<u32> {
         let position = self.slots.iter().rposition(|slot| slot.kind != Kind::Damaged)?;
         u32::try_from(position).ok()
     }
 
-    /// The positions from the root to `leaf`. A chain that bites its own tail ends there.
+    /// Returns the positions from the root to `leaf`. A cycle of parents ends the path.
     pub fn path(&self, leaf: Option<u32>) -> Vec<u32> {
         let mut seen = vec![false; self.slots.len()];
         let mut path = Vec::new();
@@ -129,26 +129,26 @@ impl Index {
     }
 }
 
-/// What a whole file holds.
+/// The contents of a session file.
 #[derive(Debug, Default)]
 pub struct Scan {
     pub header: Option<Header>,
-    /// The header itself could not be read; it was made up from what is known.
+    /// True if the header was unreadable and had to be reconstructed.
     pub header_lost: bool,
     pub index: Index,
-    /// Lines, counted from 1, that could not be read as they stand.
+    /// Numbers of unreadable lines, from 1.
     pub damaged: Vec<usize>,
-    /// Bytes in the file.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// The file is not empty and its last byte is not a newline.
+    /// True if the file is not empty and does not end in a newline.
     pub torn: bool,
-    /// There was something besides blanks.
+    /// True if the file contains more than whitespace.
     pub has_content: bool,
-    /// Where the line after the header begins; 0 when the header is lost.
+    /// Offset of the line after the header; 0 if the header is lost.
     pub header_end: u64,
 }
 
-/// Reads a file from its start. `name` is that of the file: it tells the id when the header is lost.
+/// Scans a file from its start. If the header is lost, `name` (the file's name) provides the id.
 pub fn scan(mut file: impl Read, name: &str) -> io::Result<Scan> {
     const CHUNK: usize = 1 << 20;
     const HEADER_MAX: usize = 16 << 20;
@@ -189,17 +189,17 @@ struct Scanner<'a> {
     entry_start: Finder<'static>,
     orphans: Vec<Orphan>,
     last_sound: Option<u32>,
-    /// The last sound entry before the newest damage.
+    /// The last readable entry before the latest damage.
     before_damage: Option<u32>,
-    /// The first sound line was something else than a session.
+    /// True if the first readable line is not a session header.
     foreign: bool,
 }
 
-/// An entry whose parent was not known when it came.
+/// An entry whose parent has not been read before it.
 struct Orphan {
     position: u32,
     parent: Arc<str>,
-    /// What it is hung on when the parent does not come later either.
+    /// Position of the parent to use if the real parent does not follow either.
     stand_in: Option<u32>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the next line, without its newline.
+    /// Reads a line, without its newline.
     fn line(&mut self, bytes: &[u8]) {
         self.line += 1;
         let start = self.size;
@@ -240,7 +240,7 @@ impl<'a> Scanner<'a> {
         self.entry(line, start);
     }
 
-    /// A line while no header is known.
+    /// Reads a line before the header is known.
     fn first_line(&mut self, line: &[u8], start: u64) {
         if let Ok(header) = entry::read::<Header>(line) {
             self.scan.header = Some(header);
@@ -249,7 +249,7 @@ impl<'a> Scanner<'a> {
         }
         let is_entry = self.fast_head(line).is_some_and(|head| head.kind != Kind::Unknown);
         if is_entry && !self.scan.damaged.is_empty() {
-            // What stood before was the header: an entry follows it.
+            // An entry after a damaged line: the damaged line was the header.
             let id = self.name.rsplit('_').next().unwrap_or_default();
             self.scan.header = Some(Header::new(id.to_owned(), String::new(), String::new()));
             self.scan.header_lost = true;
@@ -268,9 +268,9 @@ impl<'a> Scanner<'a> {
         match serde_json::from_slice::<Line>(line) {
             Ok(line_head) => match line_head.head() {
                 Some(head) => self.push(&head, start, line.len()),
-                // A second header, as two files put together have it.
+                // A second header, from two files that were joined.
                 None if line_head.kind == "session" => {}
-                // Files of the first version have no ids; they are read again after migration.
+                // Files of version 1 have no ids; they are scanned again after migration.
                 None if self.is_first_version() => {}
                 None => self.damage(),
             },
@@ -282,8 +282,8 @@ impl<'a> Scanner<'a> {
         self.scan.header.as_ref().is_some_and(|header| header.version < 2)
     }
 
-    /// Keeps what can be told of a line that is not whole: an entry at its beginning, or what that one
-    /// was, and an entry that was written behind it.
+    /// Recovers entries from a damaged line: one at its beginning, perhaps incomplete, and one that was
+    /// appended to it.
     fn salvage(&mut self, line: &[u8], start: u64) {
         const ATTEMPTS: usize = 64;
         self.damage();
@@ -317,7 +317,7 @@ impl<'a> Scanner<'a> {
         self.before_damage = self.last_sound;
     }
 
-    /// The head of a line that looks whole from its outside.
+    /// Reads the beginning of a line that appears to be complete.
     fn fast_head<'b>(&self, line: &'b [u8]) -> Option<Head<'b>> {
         let (head, rest) = Head::parse(line)?;
         (rest.ends_with(b"}") && self.parent_key.find(rest).is_none()).then_some(head)
@@ -325,7 +325,7 @@ impl<'a> Scanner<'a> {
 
     fn push(&mut self, head: &Head<'_>, start: u64, len: usize) {
         if let Some(header) = self.scan.header.as_mut().filter(|header| header.version < 2) {
-            // An entry with an id is of a later version, whatever the header forgot to say.
+            // An entry with an id is of version 2 or later, even if the header names no version.
             header.version = VERSION;
         }
         let index = &mut self.scan.index;
@@ -334,7 +334,7 @@ impl<'a> Scanner<'a> {
             && known.kind == head.kind
             && known.parent == parent
         {
-            // The same line again: a write that was thought to have failed.
+            // A repeated line: its first write seemed to have failed.
             self.scan.damaged.push(self.line);
             return;
         }
@@ -374,14 +374,14 @@ fn is_json(line: &[u8]) -> bool {
     entry::read::<serde::de::IgnoredAny>(line).is_ok()
 }
 
-/// Most of a header is there.
+/// True if most fields of a header are present.
 fn is_like_header(line: &[u8]) -> bool {
     let keys: [&[u8]; 5] = [b"\"session\"", b"\"version\":", b"\"id\":", b"\"timestamp\":", b"\"cwd\":"];
     let found = keys.iter().filter(|key| memmem::find(line, key).is_some());
     found.count() >= 4
 }
 
-/// What stands at the beginning of a line.
+/// The first fields of a line.
 struct Head<'a> {
     id: &'a str,
     parent: Option<&'a str>,
@@ -389,7 +389,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads the usual order of fields, and gives the rest of the line.
+    /// Parses the first fields in their usual order, and returns the rest of the line.
     fn parse(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (kind, rest) = string(line.strip_prefix(b"{\"type\":\"")?)?;
         let (id, rest) = string(rest.strip_prefix(b",\"id\":\"")?)?;
@@ -412,7 +412,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What the entry of a line hangs on, and its kind.
+/// Returns the parent's id and the kind of an entry.
 pub(super) fn parent_and_kind(line: &[u8]) -> Option<(Option<String>, Kind)> {
     let own = |head: Head<'_>| (head.parent.map(str::to_owned), head.kind);
     if let Some((head, _)) = Head::parse(line) {
@@ -421,8 +421,8 @@ pub(super) fn parent_and_kind(line: &[u8]) -> Option<(Option<String>, Kind)> {
     serde_json::from_slice::<Line>(line).ok()?.head().map(own)
 }
 
-/// The kind of an entry that looks whole from its outside; none for anything else. Unlike a scan, this
-/// also takes entries of the first version, which have no ids.
+/// Returns the kind of an entry whose line appears complete. Entries of version 1, which have no ids, are
+/// accepted, too.
 pub(super) fn line_kind(line: &[u8]) -> Option<Kind> {
     if let Some((head, rest)) = Head::parse(line)
         && rest.ends_with(b"}")
@@ -434,7 +434,7 @@ pub(super) fn line_kind(line: &[u8]) -> Option<Kind> {
     Some(Kind::new(&line.kind, role))
 }
 
-/// A short string without escapes, up to its closing quote, and what follows it.
+/// Parses a short string without escapes, up to its closing quote. Returns the string and the rest.
 fn string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     const LONGEST: usize = 256;
     let window = bytes.get(..LONGEST.min(bytes.len()))?;
@@ -444,14 +444,14 @@ fn string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     plain.then_some((text, bytes.get(end + 1..)?))
 }
 
-/// A line in any other order of fields.
+/// The fields of a line in any order.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(default, borrow)]
     id: Option<Cow<'a, str>>,
-    /// A line that says nothing of a parent hangs on one that cannot be told.
+    /// A missing field is an unknown parent; `null` is no parent.
     #[serde(default = "untold", borrow, rename = "parentId")]
     parent: Option<Cow<'a, str>>,
     #[serde(default, borrow)]

@@ -1,8 +1,8 @@
-//! Files of versions 1 and 2 brought to version 3.
+//! Migrates session files of versions 1 and 2 to version 3.
 //!
-//! Version 1 is a plain list: its entries get ids and hang one on the other, and a compaction names its
-//! first kept entry by position. Version 2 calls the messages of extensions `hookMessage`. Lines that
-//! cannot be read pass through.
+//! Version 1 is a plain list: its entries get ids and parents, and a compaction, which names its first kept
+//! entry by position, gets its id. Version 2 uses `hookMessage` for messages of extensions. Unreadable lines
+//! are copied.
 
 use super::entry::{self, VERSION};
 use super::id;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 type Fields = Map<String, Value>;
 
-/// The file `bytes` in version 3.
+/// Converts the contents of a file to version 3.
 pub fn migrate(bytes: &[u8], version: u64) -> Vec<u8> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut lines: Vec<(&[u8], Option<Fields>)> = bytes
@@ -36,7 +36,7 @@ pub fn migrate(bytes: &[u8], version: u64) -> Vec<u8> {
     out
 }
 
-/// Gives the entries of a list ids and parents. They go to the front, where they are looked for.
+/// Adds ids and parents to the entries of a list, as their first fields, which a scan expects.
 fn link(mut entries: Vec<&mut Fields>) {
     let mut taken = HashSet::new();
     let ids: Vec<Option<String>> = entries

@@ -1,7 +1,7 @@
-//! Conversations on disk: entries, the log file, the tree of entries, and what the model is told of them.
+//! Stored conversations: entries, the log file, the tree of entries, and the model's context.
 //!
-//! A session is one append-only file of JSON lines. The file is the truth: memory holds where each entry
-//! lies and how they hang together, and a message is read when a request needs it.
+//! A session is an append-only file of JSON lines. A log keeps only an index of the entries in memory; the
+//! content of an entry is read from the file when needed.
 
 pub mod beside;
 mod called_skill;

@@ -1,20 +1,20 @@
-//! What a user should know about a session that is open all the same.
+//! Notices for the user about problems that do not prevent the use of a session.
 
 use std::fmt;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// Lines, counted from 1, that are not whole. They stay in the file.
+    /// Lines of the session file, counted from 1, are damaged. They stay in the file.
     Damaged {
         path: PathBuf,
         lines: Vec<usize>,
     },
-    /// The first line is not whole: the folder of the conversation is not known.
+    /// The header is damaged, so the conversation's working folder is unknown.
     HeaderLost {
         path: PathBuf,
     },
-    /// An entry turned out to be damaged when it was needed.
+    /// A needed entry proved to be damaged.
     Unreadable {
         path: PathBuf,
         id: String,
@@ -23,40 +23,40 @@ pub enum Notice {
         path: PathBuf,
         version: u64,
     },
-    /// An older file was rewritten; the old one lies beside it.
+    /// A file of an older version was migrated. The original is kept as `backup`.
     Migrated {
         path: PathBuf,
         from: u64,
         backup: PathBuf,
     },
-    /// Somebody else has been at the file, so the conversation goes on in a copy.
+    /// Another program changed the file, so the conversation continues in a copy.
     Moved {
         from: PathBuf,
         to: PathBuf,
         why: String,
     },
-    /// The draft could not get its final name; nothing in it is lost.
+    /// The draft could not be renamed to its final name. Its entries are stored.
     StillADraft {
         path: PathBuf,
         why: String,
     },
-    /// The disk did not take what was written; the next entry goes to a copy.
+    /// A sync to the disk failed. The next entry goes to a copy.
     NotStored {
         why: String,
     },
-    /// A compaction freed next to nothing. In tokens.
+    /// A compaction freed next to nothing. All sizes are in tokens.
     StillFull {
         tokens: u64,
-        /// Of them prompt and tools.
+        /// The size of the system prompt and the tools, which is part of `tokens`.
         system: u64,
         window: u64,
     },
-    /// The model that is to write summaries cannot be used.
+    /// The configured model for summaries is unusable; another one is used.
     NoSummaryModel {
         wanted: String,
         used: String,
     },
-    /// A request could not be made as the user chose.
+    /// A request could not be made as configured.
     Request {
         text: String,
     },

@@ -1,8 +1,8 @@
-//! Where the lines of a log are: in memory, in a draft, in a file.
+//! The place of a log's lines: memory, a draft, or a file.
 //!
-//! A place is made writable before each append: that makes sure that the next line goes to a file that is ours
-//! and of this version. When somebody else has been at the file it moves to a copy, a new session that
-//! names the old one as its parent.
+//! A place is made writable before each append, so that the next line goes to an unchanged file of the
+//! current version. If another program has changed the file, the log moves to a copy: a new session whose
+//! header names the old one as parent.
 
 use super::entry::{self, Header};
 use super::file::SessionFile;
@@ -17,22 +17,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(super) enum Place {
-    /// The whole file, not on disk (yet).
+    /// All lines in memory, not on disk, or not yet.
     Memory { bytes: Vec<u8>, later: Later },
     Disk {
         file: SessionFile,
-        /// Where the line after the header begins.
+        /// Offset of the line after the header.
         body: u64,
-        /// The name that a draft is to get.
+        /// The final path of a draft.
         name: Option<PathBuf>,
     },
 }
 
 pub(super) enum Later {
     Never,
-    /// Goes to disk with the first message, as a draft of the file.
+    /// Written to a draft of this file with the first message.
     Draft(PathBuf),
-    /// Goes to disk with the next entry, in the place of the older file.
+    /// Replaces the older file with the next entry.
     Replace {
         old: SessionFile,
         version: u64,
@@ -51,7 +51,7 @@ impl Place {
         Self::Disk { file, body, name }
     }
 
-    /// An older file, brought to this version in memory.
+    /// Migrates an older file in memory.
     pub fn migrated(old: SessionFile, version: u64) -> Result<(Self, Scan), SessionError> {
         let read = || {
             let bytes = migrate::migrate(&old.read(0, old.size())?, version);
@@ -63,7 +63,7 @@ impl Place {
         Ok((Self::Memory { bytes, later }, scan))
     }
 
-    /// Takes all lines into memory and lets the file go.
+    /// Reads all lines into memory and closes the file.
     pub fn detach(&mut self) -> Result<(), SessionError> {
         let bytes = match self {
             Self::Disk { file, .. } => {
@@ -94,7 +94,7 @@ impl Place {
         }
     }
 
-    /// The `len` bytes from `start`; fewer where the file has become shorter.
+    /// Reads `len` bytes from the offset `start`; fewer if the file has become shorter.
     pub fn read(&self, start: u64, len: u64) -> Option<Cow<'_, [u8]>> {
         match self {
             Self::Disk { file, .. } => file.read(start, len).ok().map(Cow::Owned),
@@ -106,8 +106,8 @@ impl Place {
         }
     }
 
-    /// Puts a line at the end of a writable place, and gives where it begins. A log that waits for its
-    /// first message goes to disk with it.
+    /// Appends a line to a writable place, and returns its offset. The first message creates the draft of a
+    /// new session.
     pub fn append(&mut self, line: &[u8], is_message: bool) -> Result<u64, SessionError> {
         let (bytes, later) = match self {
             Self::Disk { file, .. } => return file.append(line),
@@ -117,7 +117,7 @@ impl Place {
         if let (Later::Draft(name), true) = (&*later, is_message) {
             let mut file = SessionFile::create(&draft_of(name))?;
             if let Err(error) = file.append(&[bytes.as_slice(), line].concat()) {
-                // The next try makes it anew.
+                // The next attempt creates the file again.
                 let _ = file.remove();
                 return Err(error);
             }
@@ -128,8 +128,8 @@ impl Place {
         Ok(start)
     }
 
-    /// Makes ready for an append. When that changed the place, says how, and what now lies where if
-    /// that changed too.
+    /// Prepares the place for an append. If the place changed, returns a notice, and a scan if offsets
+    /// changed.
     pub fn make_writable(
         &mut self,
         header: &mut Header,
@@ -178,7 +178,7 @@ impl Place {
         Ok(Some((Some(scan), Notice::Moved { from, to, why })))
     }
 
-    /// Puts the migrated file in the place of the older one, which stays beside it.
+    /// Replaces an older file by its migrated version. The original is kept as a backup.
     fn replace_older(&mut self) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
         let Self::Memory { bytes, later: Later::Replace { old, version } } = self else {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Place {
         Ok(Some((None, Notice::Migrated { path, from, backup })))
     }
 
-    /// Names a draft; returns a notice if that fails.
+    /// Renames a draft to its final name. Returns a notice if that fails.
     pub fn name_draft(&mut self) -> Option<Notice> {
         let Self::Disk { file, name, .. } = self else {
             return None;
@@ -222,7 +222,7 @@ impl Place {
         self.file().map_or(Ok(()), SessionFile::sync)
     }
 
-    /// The file that is written to, if there is one.
+    /// Returns the open file, if there is one.
     pub fn file(&mut self) -> Option<&mut SessionFile> {
         match self {
             Self::Disk { file, .. } => Some(file),
@@ -230,7 +230,7 @@ impl Place {
         }
     }
 
-    /// Removes a draft that never had an answer.
+    /// Removes a draft without an answer.
     pub fn finish(self, answered: bool) -> Result<(), SessionError> {
         match self {
             Self::Disk { file, name: Some(_), .. } if !answered => file.remove(),
@@ -239,7 +239,7 @@ impl Place {
     }
 }
 
-/// Fills `to` with a header and the lines of `from`, and gives where they begin and what they hold.
+/// Writes `header` and the lines of `from` to `to`. Returns the offset after the header, and a scan of `to`.
 fn copy_lines(
     from: &SessionFile,
     mut at: u64,
@@ -264,7 +264,7 @@ fn end_of_header(bytes: &[u8]) -> u64 {
     memchr::memchr(b'\n', bytes).map_or(0, |at| at as u64 + 1)
 }
 
-/// `2024-12-03T14-00-00-000Z_ID.jsonl`.
+/// Returns the file name of a session: `2024-12-03T14-00-00-000Z_ID.jsonl`.
 pub(super) fn file_name(header: &Header) -> String {
     let time = header.timestamp.replace([':', '.'], "-");
     format!("{time}_{}.jsonl", header.id)
@@ -280,7 +280,7 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// `path` with a suffix, and a number where that is taken.
+/// Returns the first free path made of `path`, `suffix`, and a number if necessary.
 fn free_name(path: &Path, suffix: &str) -> PathBuf {
     let numbered = (1..).map(|n: u64| with_suffix(path, &format!("{suffix}{n}")));
     let mut names = std::iter::once(with_suffix(path, suffix)).chain(numbered);

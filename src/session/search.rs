@@ -1,17 +1,16 @@
-//! Finds sessions by what was said in them, and by name, id and folder.
+//! Searches sessions by their messages, name, id and folder.
 //!
-//! Files are read in parallel, one message at a time, and a hit is told as soon as it is known.
+//! Files are read in parallel, one message at a time. A match is reported as soon as it is found.
 
 use super::catalog::in_parallel;
 use super::info::{Info, boundary_before, each_text};
 use regex::{Regex, RegexBuilder};
 use std::borrow::Borrow;
 
-/// Bytes around the place that was found, on each side.
+/// Bytes of context on each side of a match.
 const AROUND: usize = 40;
 
-/// Words that must all occur, in any order, in upper or lower case; or one regular expression after
-/// `re:`.
+/// Words that must all occur, in any order and case, or a regular expression after `re:`.
 #[derive(Debug)]
 pub struct Query(Vec<Regex>);
 
@@ -37,7 +36,7 @@ impl Query {
         if words.is_empty() {
             return Err("There is nothing to search for".into());
         }
-        // Any space stands for any other, as a phrase may go over a line's end.
+        // Any whitespace matches any other, since a phrase may be broken across lines.
         let phrase = |word: &&str| {
             let parts: Vec<String> = word.split_whitespace().map(regex::escape).collect();
             build(&parts.join(r"\s+"))
@@ -45,8 +44,8 @@ impl Query {
         words.iter().map(phrase).collect::<Result<_, _>>().map(Self)
     }
 
-    /// What a user typed in one piece: words, `"phrases"`, or `re:` and a pattern. A quote that does not end
-    /// is one more character.
+    /// Parses a line of words, `"phrases"`, or `re:` and a pattern. An unclosed quote is an ordinary
+    /// character.
     pub fn parse_line(line: &str) -> Result<Self, String> {
         let line = line.trim();
         if line.starts_with("re:") || line.matches('"').count() % 2 == 1 {
@@ -61,12 +60,12 @@ impl Query {
         Self::parse(&words.map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// True if every part of the query occurs in the text.
+    /// True if every part of the query occurs in `text`.
     pub fn fits(&self, text: &str) -> bool {
         self.0.iter().all(|word| word.is_match(text))
     }
 
-    /// Looks into one session.
+    /// Searches one session.
     fn look(&self, info: &Info) -> Option<Hit> {
         let mut missing: Vec<&Regex> = self.0.iter().collect();
         let facts = [&info.id, info.name.as_deref().unwrap_or(""), &info.cwd];
@@ -83,27 +82,27 @@ impl Query {
                 });
                 !missing.is_empty()
             });
-            // What could be read up to an error counts.
+            // After a read error, the messages before it still count.
             drop(read);
         }
         missing.is_empty().then(|| Hit { info: info.clone(), place })
     }
 }
 
-/// A session that has all that was asked for.
+/// A session that matches a query.
 #[derive(Clone, Debug)]
 pub struct Hit {
     pub info: Info,
-    /// Some text around what was found, on one line; none when the row itself says it.
+    /// Text around the first match in a message, on one line; `None` if name, id and folder match.
     pub place: Option<String>,
 }
 
-/// Tells every hit among `infos` to `found`, in the order in which they are found.
+/// Passes every match among `infos` to `found` as soon as it is found.
 pub fn search(infos: &[Info], query: &Query, found: impl FnMut(Hit)) {
     search_while(infos, query, &|| true, found);
 }
 
-/// Tells hits as [`search`] does, as long as `is_wanted` says so.
+/// Searches like [`search`], as long as `is_wanted` returns true.
 pub fn search_while(
     infos: &[impl Borrow<Info> + Sync],
     query: &Query,
@@ -118,7 +117,7 @@ pub fn search_while(
                 if is_wanted()
                     && let Some(hit) = query.look(info.borrow())
                 {
-                    // The other end takes all there is.
+                    // The receiver takes all matches.
                     let _ = sender.send(hit);
                 }
             });

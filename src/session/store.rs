@@ -1,8 +1,8 @@
-//! Where sessions are, and how one is found.
+//! The folders of sessions, and finding a session in them.
 //!
-//! The store of the agent folder has a folder for each project folder, `sessions/--home-me-project--`.
-//! A session folder that the user names holds the sessions of all projects; their headers tell which
-//! is whose.
+//! By default each project folder has a session folder, such as `sessions/--home-me-project--` in the agent
+//! folder. A session folder that the user chooses holds sessions of all projects, told apart by their
+//! headers.
 
 use super::entry::{self, Header};
 use super::info::Info;
@@ -15,21 +15,21 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How old a draft may be to be named.
+/// Drafts older than this are not offered.
 const DRAFT_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 #[derive(Clone, Debug)]
 pub struct Store {
-    /// Holds a folder for each project.
+    /// Contains a session folder for each project.
     sessions: PathBuf,
-    /// The folder that the user named instead.
+    /// A session folder that the user chose instead.
     named: Option<PathBuf>,
-    /// Rows of earlier lists: see [`catalog`].
+    /// The index of the session list: see [`catalog`].
     index: PathBuf,
     sync: SyncMode,
 }
 
-/// A stored session, as its header and its place tell.
+/// A stored session: path, header and modification time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     pub path: PathBuf,
@@ -37,19 +37,19 @@ pub struct Stored {
     pub modified: SystemTime,
 }
 
-/// What a user's word for a session led to.
+/// The session that a user's word refers to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// A path was given; there may be nothing yet.
+    /// The word is a path, which may not exist.
     Path(PathBuf),
-    /// A session of this project.
+    /// A session of the current project.
     Here(Stored),
-    /// A session of another project: to be forked, not opened unasked.
+    /// A session of another project. It should be forked, and opened only after asking.
     Elsewhere(Stored),
 }
 
 impl Store {
-    /// `named` is a folder that the user chose for sessions.
+    /// Makes a store. `named` is a session folder that the user chose.
     pub fn new(agent_folder: &Path, named: Option<PathBuf>, sync: SyncMode) -> Self {
         Self {
             sessions: agent_folder.join("sessions"),
@@ -59,12 +59,12 @@ impl Store {
         }
     }
 
-    /// The folder that the user chose for sessions.
+    /// Returns the session folder that the user chose.
     pub fn named(&self) -> Option<&Path> {
         self.named.as_deref()
     }
 
-    /// The folder for sessions of `cwd`.
+    /// Returns the session folder for `cwd`.
     pub fn folder(&self, cwd: &Path) -> PathBuf {
         match &self.named {
             Some(folder) => folder.clone(),
@@ -72,8 +72,8 @@ impl Store {
         }
     }
 
-    /// True if pi itself puts session files into the folder of `path`. A folder inside the current one may have come
-    /// with what is in that.
+    /// True if `path` is in a session folder of this store. A chosen folder below the current folder does not
+    /// count: it may have come with the project.
     pub fn holds(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else {
             return false;
@@ -85,12 +85,12 @@ impl Store {
         sessions.into_iter().chain(named).any(|folder| path.starts_with(folder))
     }
 
-    /// A new session of `cwd`, with an id of the user's or a new one.
+    /// Makes a session of `cwd`, with the given id or a new one.
     pub fn create(&self, cwd: &Path, id: Option<&str>) -> Result<Log, SessionError> {
         Log::create(&self.folder(cwd), cwd, id, self.sync)
     }
 
-    /// A new session of `cwd` that says it comes from the session `parent`.
+    /// Makes a session of `cwd` whose header names `parent` as its origin.
     pub fn create_child(&self, cwd: &Path, parent: Option<String>) -> Result<Log, SessionError> {
         Log::create_child(&self.folder(cwd), cwd, parent, self.sync)
     }
@@ -99,8 +99,7 @@ impl Store {
         Log::open(path, cwd, self.sync)
     }
 
-    /// A new session of `cwd` with all entries of the one at `source`, which stays as it is and may be
-    /// in use.
+    /// Makes a session of `cwd` with all entries of the session at `source`, which may be in use.
     pub fn fork_from(&self, source: &Path, cwd: &Path, id: Option<&str>) -> Result<Log, SessionError> {
         if let Some(id) = id
             && self.list(cwd).iter().any(|stored| stored.header.id == id)
@@ -122,7 +121,7 @@ impl Store {
         Ok(copy)
     }
 
-    /// Opens the session of `cwd` with exactly this id; none when there is none.
+    /// Opens the session of `cwd` with exactly this id; `None` if there is none.
     pub fn open_id(&self, cwd: &Path, id: &str) -> Result<Option<Log>, SessionError> {
         if !id::is_valid(id) {
             return Err(SessionError::InvalidId { id: id.to_owned() });
@@ -131,8 +130,8 @@ impl Store {
         stored.map(|stored| self.open(&stored.path, cwd)).transpose()
     }
 
-    /// Finds what a user calls `wanted`: a path (with a slash, or ending in `.jsonl`), an id, or the
-    /// beginning of one, in this project first. A `~` has been resolved before.
+    /// Finds a session by a path (with a slash, or ending in `.jsonl`), an id, or the beginning of an id.
+    /// Sessions of `cwd` come first. The caller has expanded `~`.
     pub fn find(&self, cwd: &Path, wanted: &str) -> Result<Found, SessionError> {
         if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
             return Ok(Found::Path(cwd.join(wanted)));
@@ -146,7 +145,7 @@ impl Store {
         }
     }
 
-    /// The sessions of `cwd`, the one that was written to last first.
+    /// Returns the sessions of `cwd`, most recently written first.
     pub fn list(&self, cwd: &Path) -> Vec<Stored> {
         let mut sessions = list_folder(&self.folder(cwd));
         sessions.retain(|stored| self.is_of(&stored.header.cwd, cwd));
@@ -154,7 +153,7 @@ impl Store {
         sessions
     }
 
-    /// The sessions of all projects, newest first.
+    /// Returns the sessions of all projects, most recently written first.
     pub fn list_all(&self) -> Vec<Stored> {
         let mut sessions = match &self.named {
             Some(folder) => list_folder(folder),
@@ -164,18 +163,18 @@ impl Store {
         sessions
     }
 
-    /// What can be told of the sessions of `cwd`, the one that was active last first.
+    /// Returns rows for the sessions of `cwd`, most recently active first.
     pub fn infos(&self, cwd: &Path) -> Vec<Info> {
         self.infos_in_parts(Some(cwd), &mut |_| true)
     }
 
-    /// What can be told of the sessions of all projects.
+    /// Returns rows for the sessions of all projects, most recently active first.
     pub fn infos_all(&self) -> Vec<Info> {
         self.infos_in_parts(None, &mut |_| true)
     }
 
-    /// What can be told of the sessions of one project, or of all. Rows are told on the way too, see
-    /// [`catalog::list_in_parts`].
+    /// Returns rows for the sessions of `cwd`, or of all projects. `tell` receives rows while files are read:
+    /// see [`catalog::list_in_parts`].
     pub fn infos_in_parts(&self, cwd: Option<&Path>, tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
         let folders = match cwd {
             Some(cwd) => vec![self.folder(cwd)],
@@ -192,20 +191,21 @@ impl Store {
         infos
     }
 
-    /// What can be told of one session.
+    /// Returns the row for one session.
     pub fn info(&self, path: &Path) -> Option<Info> {
         catalog::list(&self.index, &[path.to_owned()]).pop()
     }
 
-    /// True if a session that says it works in `home`, and lies in the folder for `cwd`, is one of `cwd`. A
-    /// folder that the user named holds the sessions of several projects, and two projects may have one name
-    /// for their folder: `/a/b` and `/a-b`. A session whose own folder has another name was put here by hand.
+    /// True if a session with the working folder `home`, stored in the folder for `cwd`, belongs to `cwd`. A
+    /// chosen folder has sessions of several projects, and the folder names of two projects may be equal:
+    /// `/a/b` and `/a-b`. A session that would have another folder name was put here by hand, and belongs to
+    /// `cwd`.
     fn is_of(&self, home: &str, cwd: &Path) -> bool {
         let is_foreign = || home.is_empty() || folder_name(Path::new(home)) != folder_name(cwd);
         same_folder(Path::new(home), cwd) || (self.named.is_none() && is_foreign())
     }
 
-    /// All folders with sessions.
+    /// Returns all folders with sessions.
     pub fn folders(&self) -> Vec<PathBuf> {
         match &self.named {
             Some(folder) => vec![folder.clone()],
@@ -213,12 +213,12 @@ impl Store {
         }
     }
 
-    /// Drafts of `cwd` whose process is gone: something was typed, and no answer came. Each can be
-    /// opened by its path. What is older than a month is not thought of any more.
+    /// Returns drafts of `cwd` whose process is gone: a prompt was stored, but no answer. Each can be opened
+    /// by its path. Drafts older than 30 days are omitted.
     pub fn drafts(&self, cwd: &Path) -> Vec<Stored> {
         let mut drafts: Vec<Stored> = read_dir(&self.folder(cwd))
             .filter(|path| path.to_string_lossy().ends_with(".jsonl.draft"))
-            // Killed between getting its name and losing the old one: nothing is left to offer.
+            // The process was killed between linking the final name and removing the draft's name.
             .filter(|path| !path.with_extension("").exists() && !file::is_held(path))
             .filter_map(|path| stored(&path))
             .filter(|stored| same_folder(Path::new(&stored.header.cwd), cwd))
@@ -229,7 +229,7 @@ impl Store {
     }
 }
 
-/// `--home-me-project--`: without the first slash, the others as dashes.
+/// Returns the name of a project's session folder, such as `--home-me-project--`.
 pub fn folder_name(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
     let path = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
@@ -265,13 +265,13 @@ fn session_files(folder: &Path) -> Vec<PathBuf> {
     read_dir(folder).filter(is_session).collect()
 }
 
-/// The paths in a folder; none when it cannot be read.
+/// Returns the paths in a folder; none if it cannot be read.
 pub(super) fn read_dir(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-/// What the header of a file tells; none when it is not a session.
+/// Reads a file's header; `None` if it is not a session.
 fn stored(path: &Path) -> Option<Stored> {
     let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     Some(Stored {
@@ -281,13 +281,13 @@ fn stored(path: &Path) -> Option<Stored> {
     })
 }
 
-/// The folder that the session at `path` works in; none where it does not say.
+/// Returns the working folder of the session at `path`; `None` if its header names none.
 pub fn home(path: &Path) -> Option<PathBuf> {
     let header = read_header(path)?;
     (!header.cwd.is_empty()).then(|| PathBuf::from(header.cwd))
 }
 
-/// Looks for the header in the first megabyte.
+/// Reads the header from the first megabyte of a file.
 pub(super) fn read_header(path: &Path) -> Option<Header> {
     const LONGEST: u64 = 1 << 20;
     let mut file = BufReader::with_capacity(4096, File::open(path).ok()?.take(LONGEST));
@@ -301,14 +301,14 @@ pub(super) fn read_header(path: &Path) -> Option<Header> {
         if let Ok(header) = entry::read::<Header>(text) {
             return Some(header);
         }
-        // Blank and damaged lines may stand before it, other values not.
+        // Blank and damaged lines may precede the header, other JSON values not.
         if entry::read::<serde::de::IgnoredAny>(text).is_ok() {
             return None;
         }
     }
 }
 
-/// True if both paths are equal as written, or one place on disk.
+/// True if both paths are equal, or lead to one folder on disk.
 fn same_folder(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -1,7 +1,7 @@
-//! The tree in a session's file: as a value, the moves in it, and bookmarks.
+//! The tree of a session's entries: its structure, moves of the leaf, and bookmarks.
 //!
-//! A tree holds where entries stand, not what they say, so that it costs little for any session; it is
-//! walked without recursion, since a conversation is as deep as it is long.
+//! A tree holds positions of entries, not their contents, so it stays small. It is walked without recursion,
+//! since it can be as deep as the conversation is long.
 
 use super::entry::{Body, BranchSummary, Entry, Label};
 use super::index::Kind;
@@ -11,23 +11,23 @@ use crate::session::error::SessionError;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 
-/// The entries of a session, parents above children.
+/// The tree of a session's entries.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// By position in the log's index.
+    /// Nodes by position in the log's index.
     pub nodes: Vec<Node>,
-    /// Positions. More than one when a conversation was begun anew, or a parent is missing.
+    /// Positions of the roots. There are several if a conversation was restarted or a parent is missing.
     pub roots: Vec<u32>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Positions, oldest first.
+    /// Positions of the children, oldest first.
     pub children: Vec<u32>,
     pub bookmark: Option<Bookmark>,
 }
 
-/// What the user called an entry, and when.
+/// The user's label for an entry, and when it was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bookmark {
     pub label: String,
@@ -35,8 +35,7 @@ pub struct Bookmark {
 }
 
 impl Log {
-    /// All branches of the session. Entries that cannot be read are not in it; what hangs on one is a
-    /// root.
+    /// Returns all branches of the session. Damaged entries are omitted, and their children become roots.
     pub fn tree(&self) -> Tree {
         let slots = &self.index().slots;
         let mut tree = Tree { nodes: vec![Node::default(); slots.len()], roots: Vec::new() };
@@ -70,7 +69,7 @@ impl Log {
         tree
     }
 
-    /// Entries that are their own ancestors hang on no root: the first of each circle is made one.
+    /// Makes the first entry of each cycle a root, since a cycle of parents has none.
     fn break_circles(&self, tree: &mut Tree) {
         let mut seen = vec![false; tree.nodes.len()];
         let mut next = tree.roots.clone();
@@ -107,7 +106,7 @@ impl Log {
         entry.and_then(|entry| time::parse_iso(&entry.timestamp)).unwrap_or(0)
     }
 
-    /// The bookmarks by the id of their entry.
+    /// Returns bookmarks by entry id.
     pub fn bookmarks(&self) -> HashMap<String, Bookmark> {
         let mut bookmarks = HashMap::new();
         for (position, slot) in (0_u32..).zip(&self.index().slots) {
@@ -131,7 +130,7 @@ impl Log {
         bookmarks
     }
 
-    /// The tree as JSON: an array of `{entry, children, label?, labelTimestamp?}`.
+    /// Returns the tree as JSON: an array of `{entry, children, label?, labelTimestamp?}`.
     pub fn tree_json(&self) -> String {
         enum Step {
             Open(u32, bool),
@@ -181,13 +180,13 @@ impl Log {
         let entry = self.entry_at(position);
         let text = entry.and_then(|entry| serde_json::to_string(&entry).ok());
         text.unwrap_or_else(|| {
-            // It can be read no more; what hangs on it can.
+            // The entry is unreadable, but its children are not.
             let id = self.index().get(position).map(|slot| slot.id.to_string());
             json!({"type": "damaged", "id": id, "parentId": null, "timestamp": ""}).to_string()
         })
     }
 
-    /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
+    /// Sets the label of an entry; `None` or an empty label removes it.
     pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<Entry, SessionError> {
         if self.index().find(target).is_none() {
             return Err(SessionError::NotFound { wanted: target.to_owned() });
@@ -199,8 +198,8 @@ impl Log {
         })
     }
 
-    /// Moves the leaf to `to` (none: before all entries) and hangs the summary of the branch that is left
-    /// there.
+    /// Moves the leaf to `to`, or before the first entry if `None`, and appends a summary of the abandoned
+    /// branch.
     pub fn branch_with_summary(
         &mut self,
         to: Option<&str>,
@@ -216,8 +215,8 @@ impl Log {
         entry
     }
 
-    /// The positions that a move to `target` leaves behind, oldest first: from below the last entry that
-    /// both branches share to the leaf.
+    /// Returns the entries that a move to `target` abandons, oldest first: those below the last entry that
+    /// both branches share, down to the leaf.
     pub fn abandoned(&self, target: &str) -> Vec<u32> {
         let index = self.index();
         let mut old = index.path(self.leaf_position());

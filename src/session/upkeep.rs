@@ -1,4 +1,4 @@
-//! Stored sessions as files to be taken in, removed and tidied up. What a process holds is not touched.
+//! Imports, removes and cleans up session files. A file that another process has locked is not changed.
 
 use super::entry::VERSION;
 use super::file::{self, Hold, SessionFile};
@@ -12,11 +12,12 @@ use crate::session::notice::Notice;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Removes a session (or a draft) with all that lies beside it.
+/// Removes a session or draft, with all files beside it.
 pub fn remove(path: &Path) -> Result<(), SessionError> {
     let _hold = Hold::take(path)?;
     let fail = || SessionError::io("remove", path);
-    // First the file: what is left behind when this is cut off belongs to nothing, and is found by that.
+    // The session file is removed first: if this is interrupted, the rest belongs to no session and is found
+    // as a leftover.
     std::fs::remove_file(path).map_err(fail())?;
     let path = path.with_extension(match path.extension() {
         Some(end) if end == "draft" => "",
@@ -26,13 +27,13 @@ pub fn remove(path: &Path) -> Result<(), SessionError> {
     removed.and_then(|()| beside::remove(&path)).map_err(SessionError::io("remove what belongs to", &path))
 }
 
-/// Removes a session with all that lies beside it. `trash` gets the paths first; what it does not take is gone
-/// for good. Gives whether it took them.
+/// Removes a session with all files beside it. `trash` is called with the paths first; if the session file is
+/// still there afterwards, everything is deleted. True if `trash` took the session.
 pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, SessionError> {
     let hold = Hold::take(path)?;
     trash(&belongings(path));
     if !path.exists() {
-        // What it left would belong to nothing.
+        // Files that `trash` left would belong to no session.
         beside::remove(path).map_err(SessionError::io("remove what belongs to", path))?;
         return Ok(true);
     }
@@ -40,7 +41,7 @@ pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, S
     remove(path).map(|()| false)
 }
 
-/// True the first time that it is called for a draft, and where that cannot be remembered: the user is told of a draft
+/// True on the first call for a draft, or if the mark cannot be stored. Used to tell the user of a draft only
 /// once.
 pub fn tell_once(draft: &Path) -> bool {
     let told = beside::told(&draft.with_extension(""));
@@ -50,7 +51,7 @@ pub fn tell_once(draft: &Path) -> bool {
     }
 }
 
-/// The file of a session and all that lies beside it and belongs to it.
+/// Returns a session's file and everything that belongs to it.
 fn belongings(path: &Path) -> Vec<PathBuf> {
     let folders = [beside::outputs(path), beside::undo(path)];
     let folders = folders.into_iter().filter(|folder| folder.exists());
@@ -59,7 +60,7 @@ fn belongings(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The versions of `path` from before it was migrated.
+/// Returns the backups that migration made of `path`.
 fn backups(path: &Path) -> Vec<PathBuf> {
     let Some(folder) = path.parent() else {
         return Vec::new();
@@ -73,15 +74,15 @@ fn backups(path: &Path) -> Vec<PathBuf> {
     read_dir(folder).filter(belongs).collect()
 }
 
-/// What a session took in by [`import`] came to.
+/// The result of [`import`].
 #[derive(Debug)]
 pub struct Imported {
     pub path: PathBuf,
     pub notices: Vec<Notice>,
 }
 
-/// Copies a session file into `folder`, brought to this version, with a number in its name where that is
-/// taken. A file that lies there already stays.
+/// Copies a session file into `folder` and migrates it to the current version. The name gets a number if it
+/// is taken; no file is replaced.
 pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
     let mut log = Log::open_to_read(source)?;
     let notices = log.take_notices();
@@ -131,8 +132,8 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
     }
 }
 
-/// Moves sessions that lie in the agent folder itself, where an early version put them, to the folder of
-/// their project. Gives their old and new paths; one that is held or has no free place stays.
+/// Moves sessions from the agent folder itself, where an early version stored them, to the folders of their
+/// projects. Returns old and new paths. A session that is locked or whose new path is taken stays.
 pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
     let is_session = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
     let move_one = |from: PathBuf| {
@@ -147,8 +148,8 @@ pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
     read_dir(agent).filter(is_session).filter_map(move_one).collect()
 }
 
-/// What lies in a session folder and belongs to nothing: folders beside a file that is gone, copies that
-/// were cut off half way, drafts whose process is gone when `drafts` says so.
+/// Finds leftovers in a session folder: folders without their session file, incomplete copies, and, if
+/// `drafts` is set, drafts whose process is gone.
 pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
     let is_leftover = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -173,7 +174,7 @@ pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
     found
 }
 
-/// Removes what [`leftovers`] found.
+/// Removes a path that [`leftovers`] found.
 pub fn remove_leftover(path: &Path) -> Result<(), SessionError> {
     if path.is_dir() {
         return std::fs::remove_dir_all(path).map_err(SessionError::io("remove", path));

@@ -230,25 +230,29 @@ impl Partial {
 
 /// Position of the first control character other than `\n` and `\t`, or the length.
 fn next_control(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        if may_hold_control(u64::from_ne_bytes(*word))
-            && let Some(at) = word.iter().position(|&byte| is_control(byte))
-        {
-            return index * 8 + at;
-        }
-    }
-    let start = words.len() * 8;
+    let word = |bytes: &[u8; 8]| controls(u64::from_ne_bytes(*bytes));
+    let (blocks, _) = bytes.as_chunks::<32>();
+    let clean = blocks.iter().take_while(|block| {
+        let (words, _) = block.as_chunks::<8>();
+        words.iter().fold(0, |found, bytes| found | word(bytes)) == 0
+    });
+    let start = clean.count() * 32;
+    let rest = &bytes[start..];
     start + rest.iter().position(|&byte| is_control(byte)).unwrap_or(rest.len())
 }
 
-/// True if one of eight bytes is below 0x20 or is 0x7f, tested together: for a byte below `n` the subtraction
-/// `byte - n` sets the high bit where it was clear, and 0x7f is below 1 once its bits are flipped.
-fn may_hold_control(word: u64) -> bool {
+/// The high bit of each of eight bytes for which [`is_control`] holds. No sum here carries into the next byte:
+/// the high bits are cleared before.
+fn controls(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES * 0x80;
-    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH;
-    (below(word, 0x20) | below(word ^ (ONES * 0x7f), 1)) != 0
+    const LOW: u64 = ONES * 0x7f;
+    let is_from_space = ((word & LOW) + ONES * 0x60) | word;
+    let differs = |from: u8| {
+        let other = word ^ (ONES * u64::from(from));
+        ((other & LOW) + LOW) | other
+    };
+    let is_low = !is_from_space & differs(b'\n') & differs(b'\t');
+    (is_low | !differs(0x7f)) & !LOW
 }
 
 fn is_control(byte: u8) -> bool {
@@ -374,6 +378,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_first_control_character_is_found(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let mut bytes = bytes;
+            while !bytes.is_empty() {
+                let first = bytes.iter().position(|&byte| is_control(byte)).unwrap_or(bytes.len());
+                prop_assert_eq!(next_control(&bytes), first);
+                bytes.drain(..bytes.len().min(first + 1));
+            }
+        }
+
         #[test]
         fn any_bytes_in_any_pieces_give_the_same_plain_text(
             pieces in prop::collection::vec(

@@ -1,7 +1,7 @@
 //! Truncates the output of tools for a model.
 //!
 //! Two limits apply, lines and bytes; the first to be exceeded truncates. Only whole lines are kept, except
-//! that [`tail`] shows the end of a last line that alone exceeds the limit. Lines are counted without the
+//! that [`tail()`] shows the end of a last line that alone exceeds the limit. Lines are counted without the
 //! empty piece after a final newline. [`Truncation`] is the `details.truncation` of the reference, field for
 //! field.
 

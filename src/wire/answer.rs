@@ -1,10 +1,10 @@
-//! Builds the events of an answer out of the blocks and facts that a wire protocol reads.
+//! Builds the events of an answer from the blocks that a wire protocol reads.
 //!
-//! A protocol reads frames ([`Reader`]) and tells an [`Answer`] what they say. The answer numbers its
-//! blocks from zero without gaps and holds the rules of the stream: a block begins once, takes no piece
-//! after its end, and no id is given to two calls.
+//! A protocol's [`Reader`] decodes frames and reports their content to an [`Answer`]. The answer numbers its
+//! blocks from zero without gaps, and enforces the rules of a stream: a block begins once, receives no piece
+//! after its end, and no two calls share an id.
 //!
-//! Not here: what the frames of a protocol look like (the protocol), and broken JSON (`wire::parse`).
+//! Not here: the frame formats (in each protocol) and broken JSON (`wire::parse`).
 
 use super::billed::Bill;
 use super::ids::{Ids, NO_NAME};
@@ -17,22 +17,23 @@ use crate::llm::model::Model;
 use crate::llm::protocol::{Decoder, Frame};
 use serde_json::{Value, json};
 
-/// Shown for thinking that the provider sends encrypted.
+/// Shown for thinking that the provider encrypts.
 const REDACTED: &str = "[Reasoning redacted]";
 
-/// Reads the frames of one protocol.
+/// Decodes the frames of one protocol.
 pub trait Reader: Send {
-    /// Reads one event of a stream.
+    /// Decodes one event of a stream.
     fn event(&mut self, name: &str, data: &str, answer: &mut Answer) -> Result<(), StreamError>;
 
-    /// Reads an answer that came whole, from a server that does not stream.
+    /// Decodes a complete answer from a server that does not stream.
     fn body(&mut self, body: &str, answer: &mut Answer) -> Result<(), StreamError>;
 
-    /// The server has said all it will say: ends the open blocks, and gives the reason or what is missing.
+    /// Ends the open blocks after the last frame. Returns the stop reason, or an error if the answer is
+    /// incomplete.
     fn end(&mut self, answer: &mut Answer) -> Result<StopReason, StreamError>;
 }
 
-/// The decoder that a [`Reader`] makes.
+/// Implements [`Decoder`] for a [`Reader`].
 pub struct AnswerDecoder<R> {
     reader: R,
     answer: Answer,
@@ -43,7 +44,7 @@ impl<R: Reader> AnswerDecoder<R> {
         Self { reader, answer }
     }
 
-    /// Runs `read` with the events going straight into `out`.
+    /// Runs `read`, and writes its events directly to `out`.
     fn into<T>(
         &mut self,
         out: &mut Vec<AssistantEvent>,
@@ -94,7 +95,7 @@ pub enum Kind {
 
 /// An answer as far as it was read.
 pub struct Answer {
-    /// Answers, and sets the prices.
+    /// The model that answers, which also determines the prices.
     pub model: Model,
     ids: Ids,
     blocks: Vec<Block>,
@@ -110,11 +111,11 @@ struct Block {
     /// The server's number for the block.
     number: Option<u64>,
     is_open: bool,
-    /// Bytes of the pieces so far.
+    /// Total bytes of the pieces so far.
     told: usize,
     signature: Option<String>,
     redacted: bool,
-    /// Arguments of a call that count if no piece comes.
+    /// Arguments of a call, used if no piece arrives.
     default: Option<String>,
 }
 
@@ -142,7 +143,7 @@ impl Answer {
         }
     }
 
-    /// The number of blocks, which is the index of the next.
+    /// The number of blocks, which is also the index of the next block.
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
@@ -163,7 +164,7 @@ impl Answer {
         self.blocks.get(index).is_some_and(|block| block.is_open)
     }
 
-    /// Bytes of the block's pieces so far.
+    /// Total bytes of the block's pieces so far.
     pub fn told(&self, index: usize) -> usize {
         self.blocks.get(index).map_or(0, |block| block.told)
     }
@@ -183,8 +184,8 @@ impl Answer {
         self.open_at(number).filter(|index| self.kind(*index) == Some(kind))
     }
 
-    /// The open block with the server's `number`; where there is none, text and thinking begin. `None` if the open
-    /// block is of another kind, and for a call, which cannot begin without a name.
+    /// The open block with the server's `number`; begins a text or thinking block if there is none. `None` if
+    /// the open block is of another kind, and for a missing call, which cannot begin without a name.
     pub fn open_or_begin(&mut self, number: u64, kind: Kind) -> Option<usize> {
         match self.open_at(number) {
             Some(index) => Some(index).filter(|index| self.kind(*index) == Some(kind)),
@@ -193,20 +194,20 @@ impl Answer {
         }
     }
 
-    /// Begins text or thinking, and gives its index. `number` is the server's, where it has any.
+    /// Begins a text or thinking block, and returns its index. `number` is the server's number, if any.
     pub fn begin(&mut self, kind: Kind, number: impl Into<Option<u64>>) -> usize {
         let index = self.add(kind, number.into());
         self.events.push(start_of(kind, index));
         index
     }
 
-    /// Begins a call under `id`, or under an id made up where `id` is empty or taken.
+    /// Begins a call with `id`, or with a generated id if `id` is empty or taken. Returns the block's index.
     pub fn begin_call(&mut self, number: impl Into<Option<u64>>, id: &str, name: &str) -> usize {
         let id = self.ids.take(id, self.len());
         self.begin_call_as(number, id, name)
     }
 
-    /// Begins a call under exactly `id`.
+    /// Begins a call with exactly `id`. Returns the block's index.
     pub fn begin_call_as(&mut self, number: impl Into<Option<u64>>, id: String, name: &str) -> usize {
         let index = self.add(Kind::Call, number.into());
         let name = if name.is_empty() { NO_NAME } else { name }.to_owned();
@@ -219,17 +220,17 @@ impl Answer {
         self.blocks.len() - 1
     }
 
-    /// The id for a call that begins next: `given`, or one made up where `given` is empty or taken.
+    /// The id for the next call: `given`, or a generated id if `given` is empty or taken.
     pub fn take_id(&mut self, given: &str) -> String {
         self.ids.take(given, self.len())
     }
 
-    /// Takes exactly `given` for a call; false if it is empty or taken.
+    /// Reserves exactly `given` for a call; false if it is empty or taken.
     pub fn claim_id(&mut self, given: &str) -> bool {
         self.ids.claim(given)
     }
 
-    /// Adds a piece to an open block. An empty piece is no event.
+    /// Adds a piece to an open block. An empty piece causes no event.
     pub fn tell(&mut self, index: usize, piece: &str) {
         let Some(block) = self.blocks.get_mut(index).filter(|block| block.is_open && !piece.is_empty())
         else {
@@ -244,35 +245,35 @@ impl Answer {
         });
     }
 
-    /// Arguments that came whole with the beginning of a call, for a server that sends no pieces of them.
+    /// Sets the complete arguments of a call, which are used if the server sends no pieces.
     pub fn set_default(&mut self, index: usize, arguments: Option<String>) {
         if let Some(block) = self.blocks.get_mut(index) {
             block.default = arguments;
         }
     }
 
-    /// Adds a piece to the block's signature.
+    /// Appends a piece to the block's signature.
     pub fn sign(&mut self, index: usize, piece: &str) {
         if let Some(block) = self.blocks.get_mut(index) {
             block.signature.get_or_insert_default().push_str(piece);
         }
     }
 
-    /// Sets the block's signature: of a call, that of the thought before it.
+    /// Sets the block's signature. The signature of a call is that of the preceding thinking.
     pub fn set_signature(&mut self, index: usize, signature: Option<String>) {
         if let Some(block) = self.blocks.get_mut(index) {
             block.signature = signature;
         }
     }
 
-    /// Marks thinking as encrypted.
+    /// Marks a thinking block as encrypted.
     pub fn redact(&mut self, index: usize) {
         if let Some(block) = self.blocks.get_mut(index) {
             block.redacted = true;
         }
     }
 
-    /// Marks thinking as encrypted, with a text in its place.
+    /// Marks a thinking block as encrypted, and adds a text that says so.
     pub fn tell_redacted(&mut self, index: usize) {
         if self.blocks.get(index).is_some_and(|block| !block.redacted) {
             self.tell(index, REDACTED);
@@ -280,12 +281,12 @@ impl Answer {
         }
     }
 
-    /// Ends a block that is open.
+    /// Ends a block if it is open.
     pub fn end(&mut self, index: usize) {
         self.end_call(index, None, None);
     }
 
-    /// Ends a block that is open; `id` and `name` replace those that a call began with.
+    /// Ends a block if it is open. `id` and `name` replace those from the start of a call.
     pub fn end_call(&mut self, index: usize, id: Option<String>, name: Option<String>) {
         let Some(block) = self.blocks.get_mut(index).filter(|block| block.is_open) else {
             return;
@@ -302,14 +303,14 @@ impl Answer {
         });
     }
 
-    /// Ends the blocks that are open, in their order.
+    /// Ends all open blocks in order.
     pub fn end_all(&mut self) {
         for index in 0..self.blocks.len() {
             self.end(index);
         }
     }
 
-    /// Ends a block, and begins it again under the same index as what it was.
+    /// Ends a block, and begins a block of another kind at its index.
     pub fn restart(&mut self, index: usize, kind: Kind) {
         self.end(index);
         if let Some(block) = self.blocks.get_mut(index) {
@@ -322,12 +323,12 @@ impl Answer {
         self.events.push(AssistantEvent::info(info));
     }
 
-    /// Tells the usage of the answer so far, priced.
+    /// Reports the usage of the answer so far, with its cost.
     pub fn usage(&mut self, usage: Usage) {
         self.billed_usage(usage, None);
     }
 
-    /// Tells the usage of the answer so far; the bill counts for more than the prices.
+    /// Reports the usage of the answer so far. A bill overrides the computed cost.
     pub fn billed_usage(&mut self, mut usage: Usage, bill: Option<Bill<'_>>) {
         self.model.price(&mut usage);
         if let Some(total) = bill.and_then(|bill| bill.total(&self.model)) {
@@ -336,7 +337,7 @@ impl Answer {
         self.info(Info { usage: Some(usage), ..Info::default() });
     }
 
-    /// Tells the answer's id, and its model where that is another than was asked; each once.
+    /// Reports the answer's id, and its model if that differs from the requested one; each once.
     pub fn identify(&mut self, id: &Text<'_>, model: &Text<'_>) {
         let response_id = id.as_str().filter(|_| !self.has_response_id).map(str::to_owned);
         let other = |model: &&str| !self.has_response_model && *model != self.model.id;
@@ -348,7 +349,7 @@ impl Answer {
         }
     }
 
-    /// The server has said why the answer ends, in the word `raw`.
+    /// Sets why the answer ends, and reports the server's own name for the reason, `raw`.
     pub fn stop(&mut self, raw: &str, reason: Result<StopReason, StreamError>) {
         self.finish(reason);
         self.info(Info { raw_stop_reason: Some(raw.to_owned()), ..Info::default() });
@@ -363,8 +364,8 @@ impl Answer {
         self.finish.is_some()
     }
 
-    /// Why the answer ended; an error that says `missing` where the server did not say why. An answer with calls
-    /// ends for their sake.
+    /// The stop reason; an error with the text `missing` if the server gave none. An answer with calls ends
+    /// with [`StopReason::ToolUse`] instead of `Stop`.
     pub fn reason(&mut self, missing: &str) -> Result<StopReason, StreamError> {
         match self.finish.take() {
             Some(Ok(StopReason::Stop)) if self.has_calls() => Ok(StopReason::ToolUse),
@@ -373,7 +374,7 @@ impl Answer {
         }
     }
 
-    /// The end of the answer was seen: what follows on the wire is not waited for.
+    /// Marks the end of the answer: further bytes are not waited for.
     pub fn done(&mut self) {
         self.is_done = true;
     }
@@ -383,7 +384,7 @@ impl Answer {
     }
 }
 
-/// A record of something beside the answer, as messages keep it.
+/// A diagnostic entry, in the format in which messages store it.
 pub fn diagnostics(kind: &str, details: impl Into<Value>) -> Extra {
     let entry = json!({"type": kind, "timestamp": now_ms(), "details": details.into()});
     Extra::from_iter([("diagnostics".to_owned(), Value::from(vec![entry]))])

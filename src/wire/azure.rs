@@ -1,4 +1,4 @@
-//! Where Azure keeps the models: an address of one's own, and deployments with names of one's own.
+//! URLs and deployment names of Azure OpenAI.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::limits::setting;
@@ -7,16 +7,16 @@ use crate::llm::options::StreamOptions;
 
 const DEFAULT_API_VERSION: &str = "v1";
 
-/// Hosts of Azure's own, by their ends.
+/// Suffixes of Azure's own host names.
 const HOSTS: [&str; 3] = [".openai.azure.com", ".cognitiveservices.azure.com", ".ai.azure.com"];
 
-/// Where a request for a response goes.
+/// The URL of a Responses request.
 pub fn url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
     let version = configured(options, "AZURE_OPENAI_API_VERSION");
     responses_url(&base(model, options)?, version.as_deref())
 }
 
-/// Where a request for chat completions goes. Its address needs no version.
+/// The URL of a chat completions request, which needs no API version.
 pub fn chat_url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
     let Address { place, path, query } = Address::parse(&base(model, options)?)?;
     let path = path.strip_suffix("/chat/completions").unwrap_or(&path);
@@ -46,7 +46,8 @@ fn base(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
     })
 }
 
-/// The name under which the model is deployed: from pairs `model=deployment`, or the model's own.
+/// The name under which the model is deployed: from the pairs `model=deployment` in the environment,
+/// otherwise the model's id.
 pub fn deployment(model: &Model, options: &StreamOptions) -> String {
     let pairs = setting(options, "AZURE_OPENAI_DEPLOYMENT_NAME_MAP").unwrap_or_default();
     let pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));
@@ -55,17 +56,17 @@ pub fn deployment(model: &Model, options: &StreamOptions) -> String {
     named.next_back().map_or_else(|| model.id.clone(), |(_, name)| name.to_owned())
 }
 
-/// The address under which Azure answers, taken apart.
+/// A base URL of Azure, split into parts.
 struct Address {
     /// Scheme and host.
     place: String,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     path: String,
     query: String,
 }
 
 impl Address {
-    /// `base` may be what Azure's pages show: the host alone, or the full address of some request.
+    /// Parses a base URL as Azure's pages show it: the host alone, or the full URL of a request.
     fn parse(base: &str) -> Result<Self, StreamError> {
         let invalid = || {
             let shown = base.split('?').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Sees where a JSON object or array ends, without parsing it. Linear in what it is fed.
+//! Finds the end of a JSON object or array without parsing it, in linear time.
 
 /// Counts brackets outside strings.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Takes the next piece; the length up to which the value reaches if it ends in this piece.
+    /// Reads the next piece. If the value ends in the piece, returns the position after its end.
     pub fn feed(&mut self, piece: &str) -> Option<usize> {
         if self.complete {
             return None;
@@ -41,7 +41,7 @@ impl Balance {
         None
     }
 
-    /// The value has ended.
+    /// True after the end of the value.
     pub fn is_complete(&self) -> bool {
         self.complete
     }

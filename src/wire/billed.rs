@@ -1,9 +1,9 @@
-//! What OpenRouter says that an answer has cost.
+//! The cost of an answer as billed by OpenRouter.
 
 use crate::llm::model::Model;
 use serde_json::Value;
 
-/// The part of a usage that tells the bill. Fields of other servers by these names are not read.
+/// The fields of a usage that contain the bill. Used only for OpenRouter.
 pub struct Bill<'a> {
     pub cost: &'a Value,
     pub is_byok: &'a Value,
@@ -11,9 +11,9 @@ pub struct Bill<'a> {
 }
 
 impl Bill<'_> {
-    /// US dollars for the whole answer; none where the bill is not complete.
+    /// The cost of the answer in US dollars; `None` if the bill is incomplete.
     ///
-    /// With a key of the user at the vendor (`is_byok`) the vendor's part is told beside OpenRouter's own.
+    /// If the user's own vendor key was used (`is_byok`), the vendor's cost is added to OpenRouter's.
     pub fn total(&self, model: &Model) -> Option<f64> {
         if model.provider != "openrouter" && !model.base_url.contains("openrouter.ai") {
             return None;

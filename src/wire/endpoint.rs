@@ -1,4 +1,4 @@
-//! Where a request goes and under which headers.
+//! The URL and headers of a request.
 
 use crate::llm::context::Context;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -8,10 +8,10 @@ use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use serde_json::{Map, Value};
 
-/// Parts of a base URL that the user's own settings fill in.
+/// Placeholders in a base URL that are replaced by the user's settings.
 const PLACEHOLDERS: [&str; 2] = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID"];
 
-/// The model's base URL with `path` after it.
+/// The model's base URL followed by `path`.
 pub fn url(model: &Model, options: &StreamOptions, path: &str) -> Result<String, StreamError> {
     let mut base = model.base_url.trim().trim_end_matches('/').to_owned();
     for name in PLACEHOLDERS {
@@ -32,12 +32,12 @@ pub fn url(model: &Model, options: &StreamOptions, path: &str) -> Result<String,
     Ok(base + path)
 }
 
-/// Headers by name, without regard to case; a later value takes the place of an earlier one.
+/// Headers with case-insensitive names; a later value replaces an earlier one.
 #[derive(Default)]
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// The headers of a request with a JSON body, for an answer of the type `accept`.
+    /// The headers of a request with a JSON body; `accept` is the type of the answer.
     pub fn json(accept: &str) -> Self {
         let mut headers = Self::default();
         headers.set("content-type", "application/json");
@@ -65,7 +65,7 @@ impl Headers {
         self.0.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
 
-    /// The model's own headers; `null` takes one away.
+    /// Applies the model's headers; `null` removes a header.
     pub fn merge_model(&mut self, headers: Option<&Map<String, Value>>) {
         for (name, value) in headers.into_iter().flatten() {
             match value {
@@ -76,7 +76,7 @@ impl Headers {
         }
     }
 
-    /// The caller's headers; `None` takes one away.
+    /// Applies the caller's headers; `None` removes a header.
     pub fn merge_options(&mut self, options: &StreamOptions) {
         for (name, value) in &options.headers {
             match value {
@@ -91,13 +91,13 @@ impl Headers {
         headers.any(|(known, value)| known.eq_ignore_ascii_case(name) && !value.trim().is_empty())
     }
 
-    /// Fails when a host on the internet would be asked without a credential. A server on this machine
-    /// or network may need none.
+    /// Fails if the model's host is on the internet and no header in `names` is set. A host on this machine
+    /// or a private network may need no credential.
     pub fn require_auth(&self, model: &Model, names: &[&str]) -> Result<(), StreamError> {
         self.require_auth_at(&model.base_url, model, names)
     }
 
-    /// Checks like [`Self::require_auth`], for a request to `url` instead of the model's base URL.
+    /// Fails if `url` is on the internet and no header in `names` is set.
     pub fn require_auth_at(&self, url: &str, model: &Model, names: &[&str]) -> Result<(), StreamError> {
         if names.iter().any(|name| self.has(name)) || is_private_host(url) {
             return Ok(());
@@ -106,7 +106,7 @@ impl Headers {
         Err(StreamError::new(ErrorKind::Auth, message))
     }
 
-    /// The headers with what gateways want and the caller's own. `proofs` are as for [`Self::require_auth`].
+    /// Adds gateway headers and the caller's headers. Fails without a credential, as [`Self::require_auth`].
     pub fn finish(
         mut self,
         model: &Model,
@@ -124,7 +124,8 @@ impl Headers {
     }
 }
 
-/// What GitHub Copilot bills by: who began the turn, and whether images are in it.
+/// Headers for GitHub Copilot's billing: whether the user or the agent began the turn, and whether it
+/// contains images.
 pub fn copilot_headers(headers: &mut Headers, context: &Context) {
     let by_user = matches!(context.messages.last(), None | Some(Message::User(_)));
     headers.set("x-initiator", if by_user { "user" } else { "agent" });
@@ -142,8 +143,7 @@ pub fn copilot_headers(headers: &mut Headers, context: &Context) {
     }
 }
 
-/// What gateways want of every request, whatever the protocol: who asks, and for OpenCode's the
-/// conversation it belongs to.
+/// Headers for gateways, with any protocol: the client's name, and OpenCode's session id.
 pub fn gateway_headers(headers: &mut Headers, model: &Model, options: &StreamOptions) {
     let known = matches!(model.provider.as_str(), "opencode" | "opencode-go")
         || host(&model.base_url) == "opencode.ai";
@@ -155,8 +155,8 @@ pub fn gateway_headers(headers: &mut Headers, model: &Model, options: &StreamOpt
     attribution_headers(headers, model, options);
 }
 
-/// How routers that list their clients are told who asks; they may be told nothing (`PI_TELEMETRY=0`).
-/// The name is our own. Address and category are not claimed where they are another product's.
+/// Headers that identify this program to routers with statistics of clients; none with `PI_TELEMETRY=0`. URL
+/// and category are omitted where they belong to another product.
 fn attribution_headers(headers: &mut Headers, model: &Model, options: &StreamOptions) {
     let told = setting(options, "PI_TELEMETRY")
         .is_none_or(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes"));

@@ -1,7 +1,7 @@
 //! Custom tools, whose input is text that follows a grammar.
 //!
-//! Everyone but the provider knows them as tools with one argument: on the way out the argument becomes
-//! the input, on the way back the input becomes the JSON of the arguments.
+//! In the program a custom tool has one argument: requests convert the argument to the input, and decoders
+//! convert the input to JSON arguments.
 
 use super::schema;
 use super::transform::Call;
@@ -11,13 +11,13 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The argument of a custom tool that was never declared.
+/// The argument name of a custom tool that was not declared.
 pub const DEFAULT_PROPERTY: &str = "input";
 
-/// What follows the input in the JSON of the arguments.
+/// The JSON text after the input.
 pub const CLOSE: &str = "\"}";
 
-/// The argument that the input of each custom tool stands for, by the tool's name.
+/// The argument that becomes the input of each custom tool, by the tool's name.
 pub fn properties(context: &Context, supported: bool) -> Result<HashMap<&str, &str>, StreamError> {
     let mut properties = HashMap::new();
     for tool in context.declared_tools() {
@@ -28,16 +28,16 @@ pub fn properties(context: &Context, supported: bool) -> Result<HashMap<&str, &s
     Ok(properties)
 }
 
-/// [`properties`] for a decoder, which outlives the context. What cannot be read was refused when the request
-/// was made.
+/// [`properties`] with owned strings, for a decoder, which outlives the context. Invalid grammars were
+/// rejected when the request was built.
 pub fn owned_properties(context: &Context, supported: bool) -> HashMap<String, String> {
     let properties = properties(context, supported).unwrap_or_default();
     let owned = |(name, property): (&str, &str)| (name.to_owned(), property.to_owned());
     properties.into_iter().map(owned).collect()
 }
 
-/// The input of a call to a custom tool. Arguments of another shape, from a time before the grammar or from
-/// another model, are sent as their JSON: an error here would end the conversation for good.
+/// The input of a call to a custom tool. Arguments of another shape, from another model or from before the
+/// tool had a grammar, are sent as JSON: an error would block the conversation for ever.
 pub fn input<'a>(call: &Call<'a>, property: &str) -> Cow<'a, str> {
     match call.arguments.get(property) {
         Some(Value::String(input)) => Cow::Borrowed(input),
@@ -45,12 +45,12 @@ pub fn input<'a>(call: &Call<'a>, property: &str) -> Cow<'a, str> {
     }
 }
 
-/// What stands before the input in the JSON of the arguments.
+/// The JSON text before the input.
 pub fn open(property: &str) -> String {
     format!("{{{}:\"", Value::from(property))
 }
 
-/// A piece of the input as it stands in the JSON of the arguments.
+/// Escapes a piece of the input for JSON.
 pub fn escape(piece: &str) -> String {
     let quoted = serde_json::to_string(piece).unwrap_or_default();
     let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"'));

@@ -1,4 +1,5 @@
-//! A short hash of a long id, the reference's, so that both programs send the same ids for a session.
+//! A short hash for long ids, identical to the reference's, so that both programs send equal ids for a
+//! session.
 
 /// Two 32-bit hashes over the UTF-16 units of `text`, in base 36.
 pub fn short(text: &str) -> String {

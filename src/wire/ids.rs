@@ -1,23 +1,23 @@
-//! Ids for the tool calls of one answer: the server's where they can be, else our own.
+//! Unique ids for the tool calls of one answer: the server's ids if possible, otherwise generated ones.
 
 use crate::llm::context::Context;
 use crate::llm::message::Message;
 use std::collections::HashSet;
 
-/// The name of a call whose name is not known.
+/// The name of a call whose name is unknown.
 pub const NO_NAME: &str = "unknown";
 
-/// `id` with letters, digits, `_` and `-` only, cut after `limit` characters.
+/// `id` with every character except letters, digits, `_` and `-` replaced by `_`, cut to `limit` characters.
 pub fn plain(id: &str, limit: usize) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     id.chars().map(|c| if legal(c) { c } else { '_' }).take(limit).collect()
 }
 
 pub struct Ids {
-    /// Differs between requests; a request that is repeated has it again.
+    /// Differs between requests; a repeated request has an equal seed.
     seed: String,
     taken: HashSet<String>,
-    /// Makes an id of our own one that the provider takes back.
+    /// Converts a generated id to a form that the provider accepts.
     form: fn(&str) -> String,
 }
 
@@ -32,7 +32,8 @@ impl Ids {
         Self { seed: format!("{last:x}_{:x}", messages.len()), taken: HashSet::new(), form }
     }
 
-    /// `given` if it is not empty and not taken, else one made up for the call with this block.
+    /// `given` if it is neither empty nor taken, otherwise a generated id. `block` is the index of the call's
+    /// block.
     pub fn take(&mut self, given: &str, block: usize) -> String {
         let mut id = given.to_owned();
         let mut number = block;
@@ -43,7 +44,7 @@ impl Ids {
         id
     }
 
-    /// Takes exactly `given`; false if it is empty or taken.
+    /// Reserves exactly `given`; false if it is empty or taken.
     pub fn claim(&mut self, given: &str) -> bool {
         !given.is_empty() && self.taken.insert(given.to_owned())
     }

@@ -1,7 +1,7 @@
-//! The wire protocols: a table from api name to protocol.
+//! The wire protocols, in a table by api name.
 //!
-//! A protocol is two pure things: a request made from model, context and options, and a decoder that is
-//! fed frames and yields events. Threads, sockets, clocks and aborts are in `llm::stream`, once.
+//! A protocol has two parts without I/O: a function that builds a request from model, context and options,
+//! and a decoder that turns frames into events. Threads, sockets, clocks and aborts are in `llm::stream`.
 
 pub mod answer;
 pub mod anthropic_messages;
@@ -10,6 +10,8 @@ pub mod balance;
 #[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;
 pub mod billed;
+#[cfg(test)]
+mod dump;
 pub mod endpoint;
 pub mod faux;
 pub mod google;
@@ -41,7 +43,7 @@ use crate::llm::stream::{self, StreamHandle};
 use openai_responses::{OpenAiResponses, Variant};
 use std::sync::Arc;
 
-/// Starts a request to a model on a thread of its own. An error is the last event of the stream.
+/// Starts a request to a model on a new thread. An error is the last event of the stream.
 pub fn stream(
     model: &Arc<Model>,
     context: Context,
@@ -90,22 +92,21 @@ fn responses(variant: Variant) -> Api {
 
 type Maker = fn() -> Api;
 
-/// Protocols that only builds with a feature have, and the feature.
+/// Protocols that need a feature of the build, and the feature.
 const OPTIONAL: &[(&str, &str)] = &[("bedrock-converse-stream", "clouds"), ("google-vertex", "clouds")];
 
-/// Says that this build leaves out the protocol of `model`, if that is so.
+/// An error message if this build lacks the protocol of `model`.
 pub fn left_out(model: &Model) -> Option<String> {
     let (name, feature) = OPTIONAL.iter().find(|(name, _)| *name == model.api)?;
     let is_there = names().any(|known| known == *name);
     (!is_there).then(|| format!("{} of {} cannot be asked: {}", model.id, model.provider, absent(feature)))
 }
 
-/// The protocol of that name.
 pub fn find(name: &str) -> Option<Api> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
 }
 
-/// Every name that [`find`] knows, sorted.
+/// The names of all protocols, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }

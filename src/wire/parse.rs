@@ -1,7 +1,7 @@
-//! Reading JSON from servers that do not keep to the protocol.
+//! Parses JSON from servers that violate the protocol.
 //!
-//! A field of the wrong kind counts as absent and never spoils its neighbours. Strings are borrowed from
-//! the frame wherever they hold no escapes, so that a small delta costs no allocation but its own.
+//! A field of the wrong type counts as absent and does not affect other fields. Strings without escapes are
+//! borrowed from the frame, to avoid allocations.
 
 use crate::llm::event::StreamError;
 use crate::llm::http::fault::not_understood;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a type makes of each kind of JSON; by default it is absent.
+/// Converts each type of JSON value; by default the value counts as absent.
 pub trait Lenient<'de>: Default {
     fn text(_: Cow<'de, str>) -> Self {
         Self::default()
@@ -37,7 +37,7 @@ pub trait Lenient<'de>: Default {
     }
 }
 
-/// For `impl Deserialize` of a [`Lenient`] type.
+/// Implements `Deserialize` for a [`Lenient`] type.
 pub fn read<'de, T: Lenient<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_any(LenientVisitor(PhantomData))
 }
@@ -124,7 +124,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// No count is larger: sums of a few of them fit.
+/// Maximum count, so that sums of a few counts do not overflow.
 const COUNT_LIMIT: f64 = 9e15;
 
 /// A number that is not negative; fractions are cut off.
@@ -150,7 +150,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// True only if it says so.
+/// True only for the JSON value `true`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flag(pub bool);
 
@@ -166,7 +166,7 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
-/// A list; empty when it is none.
+/// A list; empty if the value is not a list.
 #[derive(Debug)]
 pub struct List<T>(pub Vec<T>);
 
@@ -192,7 +192,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// The first item of a list; `None` where the list is empty, or is none.
+/// The first item of a list; `None` if the list is empty or the value is not a list.
 #[derive(Debug)]
 pub struct First<T>(pub Option<T>);
 
@@ -216,7 +216,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
-/// An object, if it is one.
+/// An object; `None` if the value is not an object.
 #[derive(Debug)]
 pub struct Object<T>(pub Option<T>);
 
@@ -238,8 +238,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// The slow way, for what the quick one refuses: the last of repeated fields counts, and raw control
-/// characters and unknown escapes inside strings are made good.
+/// Parses JSON that strict parsing may reject: of repeated fields the last counts, and raw control characters
+/// and unknown escapes inside strings are repaired.
 pub fn value(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(json).or_else(|error| {
         let repaired = repair(json);
@@ -280,8 +280,8 @@ fn repair(json: &str) -> String {
     repaired
 }
 
-/// For text that begins with the `u` of an escape: a legal escape for it, and how many characters it
-/// stands for. Half a surrogate pair is no character and becomes the replacement character.
+/// For text that begins with the `u` of an escape: a valid replacement, and the length in characters of the
+/// text it replaces. An unpaired surrogate becomes the replacement character.
 fn unicode_escape(text: &str) -> (&str, usize) {
     let unit = |text: &str| {
         let digits = text.strip_prefix('u')?.get(..4)?;
@@ -300,7 +300,8 @@ fn unicode_escape(text: &str) -> (&str, usize) {
     }
 }
 
-/// `T` from JSON that may be broken: read as it is, else mended. `mended` keeps what `T` borrows from then.
+/// Parses `T` from JSON, which is repaired if necessary. `mended` holds the repaired value, from which `T`
+/// then borrows.
 pub fn event<'a, T: Deserialize<'a>>(json: &'a str, mended: &'a mut Value) -> Result<T, StreamError> {
     if let Ok(event) = serde_json::from_str(json) {
         return Ok(event);

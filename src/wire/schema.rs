@@ -1,11 +1,11 @@
-//! Tools whose arguments the provider itself holds to a schema or a grammar.
+//! Tools whose arguments the provider forces to match a schema or a grammar.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::ToolSpec;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// What no provider's strict mode takes.
+/// Keywords that no provider's strict mode accepts.
 const UNSUPPORTED: [&str; 16] = [
     "$ref",
     "$defs",
@@ -25,10 +25,10 @@ const UNSUPPORTED: [&str; 16] = [
     "else",
 ];
 
-/// True for a keyword with a value that a provider's strict mode refuses.
+/// True for a keyword with a value that a provider's strict mode rejects.
 type Refuses = fn(&str, &Value) -> bool;
 
-/// The schema of a tool's arguments; never anything but an object.
+/// The schema of a tool's arguments; always an object.
 pub fn parameters(tool: &ToolSpec) -> Cow<'_, Value> {
     if tool.parameters.is_object() {
         return Cow::Borrowed(&tool.parameters);
@@ -36,13 +36,13 @@ pub fn parameters(tool: &ToolSpec) -> Cow<'_, Value> {
     Cow::Owned(json!({"type": "object", "properties": {}}))
 }
 
-/// The strict form of a tool's schema, when the tool asks for it and both it and the provider allow it.
-/// An error when the tool cannot be offered without.
+/// The strict form of a tool's schema, if the tool requests it and the provider supports it. An error if the
+/// tool requires strict mode and it is impossible.
 pub fn strict_parameters(tool: &ToolSpec, supported: bool) -> Result<Option<Value>, StreamError> {
     strict_parameters_without(tool, supported, |_, _| false)
 }
 
-/// Like [`strict_parameters`], for a provider that refuses more keywords.
+/// Like [`strict_parameters`], for a provider that rejects further keywords.
 pub fn strict_parameters_without(
     tool: &ToolSpec,
     supported: bool,
@@ -66,16 +66,16 @@ pub fn strict_parameters_without(
     }
 }
 
-/// A grammar that a tool's only argument follows.
+/// A grammar for a tool's only argument.
 pub struct Grammar<'a> {
     /// `lark` or `regex`.
     pub syntax: &'static str,
     pub definition: &'a str,
-    /// The argument that the text stands for.
+    /// Name of the argument that follows the grammar.
     pub property: &'a str,
 }
 
-/// The grammar of a tool, when it has one and the provider takes grammars.
+/// The grammar of a tool, if it has one and the provider supports grammars.
 pub fn grammar(tool: &ToolSpec, supported: bool) -> Result<Option<Grammar<'_>>, StreamError> {
     let Some(config) = config(tool, "grammar").filter(|_| supported) else {
         return Ok(None);
@@ -119,7 +119,7 @@ fn only_property(schema: &Value) -> Result<&str, &'static str> {
     Ok(name)
 }
 
-/// Every object closed, every property required; what was optional may be `null` instead.
+/// Closes every object and makes every property required; an optional property may be `null` instead.
 fn strict_schema(schema: &Value, refuses: Refuses) -> Result<Value, String> {
     let mut schema = schema.clone();
     make_strict(&mut schema, refuses)?;
@@ -217,11 +217,11 @@ fn allows_null(schema: &Value) -> bool {
         || schema["anyOf"].as_array().is_some_and(|variants| variants.iter().any(allows_null))
 }
 
-/// Keywords whose values are schemas by name.
+/// Keywords whose values are objects of schemas by name.
 const MAPS: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
-/// Keywords whose values are schemas or lists of them.
+/// Keywords whose values are schemas or lists of schemas.
 const SCHEMAS: [&str; 16] = [
     "additionalProperties",
     "unevaluatedProperties",
@@ -241,7 +241,7 @@ const SCHEMAS: [&str; 16] = [
     "contentSchema",
 ];
 
-/// Writes texts and numbers of `const` as an `enum` of one value: Gemini passes over `const`.
+/// Replaces strings and numbers in `const` by an `enum` of one value, since Gemini ignores `const`.
 pub fn const_as_enum(schema: Cow<'_, Value>) -> Cow<'_, Value> {
     fn has_const(value: &Value) -> bool {
         match value {

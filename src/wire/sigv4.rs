@@ -1,8 +1,8 @@
-//! AWS Signature Version 4, as a pure function.
+//! AWS Signature Version 4, without I/O.
 //!
-//! The headers to sign are those that a request has; host, date, the hash of the body and the session
-//! token are added. Requests with a query are not made here, so there is none in what is signed. The
-//! path is encoded once more than it is on the wire, as all services but S3 want it.
+//! The given headers are signed; host, date, hash of the body and session token are added. A query
+//! is not supported, since no request has one. The path is percent-encoded twice, as all services except S3
+//! require.
 
 use crate::base::hex::hex;
 use crate::base::time;
@@ -29,7 +29,7 @@ const UNSIGNED: &[&str] = &[
     "x-amzn-trace-id",
 ];
 
-/// What a signature is good for.
+/// The region, service and time for which a signature is valid.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub region: &'a str,
@@ -37,7 +37,7 @@ pub struct Scope<'a> {
     pub now_ms: u64,
 }
 
-/// The headers to add to a POST of `body` to `url`; `None` if that is no URL.
+/// The headers to add to a POST of `body` to `url`; `None` if the URL is invalid.
 pub fn sign(
     keys: &Keys,
     scope: &Scope<'_>,
@@ -94,7 +94,8 @@ fn mac(key: &[u8], text: &str) -> hmac::Tag {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes())
 }
 
-/// A line for each header, by name, values of the same name joined; and the names.
+/// The canonical headers, one line each, sorted by name, with values of equal names joined; and the list of
+/// names.
 fn canonical_headers(headers: &[(&str, &str)]) -> (String, String) {
     let mut all: Vec<(String, String)> = headers
         .iter()
@@ -121,7 +122,7 @@ fn canonical_headers(headers: &[(&str, &str)]) -> (String, String) {
     (lines, names.join(";"))
 }
 
-/// `20150830T123600Z`.
+/// Formats a time as `20150830T123600Z`.
 fn date(ms: u64) -> String {
     let iso = time::iso(ms);
     let seconds = iso.split('.').next().unwrap_or_default();
@@ -130,7 +131,7 @@ fn date(ms: u64) -> String {
     date
 }
 
-/// Every byte but letters, digits, `-_.~` and those of `keep` becomes `%XX`.
+/// Percent-encodes every byte except letters, digits, `-_.~` and those in `keep`.
 pub fn percent(text: &str, keep: &str) -> String {
     let mut encoded = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
@@ -143,7 +144,7 @@ pub fn percent(text: &str, keep: &str) -> String {
     encoded
 }
 
-/// The host as it is sent, with its port where that is not the scheme's own; and the path.
+/// The host header, with the port if it is not the scheme's default; and the path.
 fn host_and_path(url: &str) -> Option<(String, String)> {
     let uri = url.parse().ok()?;
     let target = Target::new(&uri)?;
@@ -166,8 +167,8 @@ mod tests {
     /// 2015-08-30T12:36:00Z, the time of AWS's published test suite.
     const NOW: u64 = 1_440_938_160_000;
 
-    /// A case of AWS's published test suite: method, path, headers beside host and date, body, and the
-    /// names and signature that it expects.
+    /// Checks a case of AWS's published test suite: method, path, headers besides host and date, body, and
+    /// the expected names and signature.
     #[track_caller]
     fn check(method: &str, path: &str, headers: &[(&str, &str)], body: &str, names: &str, signature: &str) {
         let scope = Scope { region: "us-east-1", service: "service", now_ms: NOW };

@@ -1,30 +1,30 @@
-//! The prompt and the tools of a request, and which system messages stay inside the conversation.
+//! Splits a conversation into prompt, tools and messages.
 //!
-//! A model that takes system messages only at the start is told the sum of all of them there. One that
-//! takes them anywhere is told the first at the start and the others where they stand, so that a later
-//! change leaves the cached beginning as it was.
+//! For a model that accepts system messages only at the start, all are combined there. For a model that
+//! accepts them anywhere, the first is at the start and the others stay in place, so that a later change
+//! keeps the cached beginning valid.
 
 use crate::llm::context::{Context, Head};
 use crate::llm::message::{Message, SystemMessage, ToolSpec};
 use std::collections::HashSet;
 
 pub struct Transcript<'a> {
-    /// What stands before the conversation.
+    /// The text before the conversation.
     pub prompt: String,
-    /// The tools declared in that place.
+    /// The tools declared before the conversation.
     pub initial_tools: Vec<ToolSpec>,
     /// The tools that can be called now.
     pub current_tools: Vec<ToolSpec>,
-    /// What follows the prompt. Has system messages only if they stay in place.
+    /// The messages after the prompt. Contains system messages only if they stay in place.
     pub messages: Vec<&'a Message>,
 }
 
 impl<'a> Transcript<'a> {
-    /// `in_place`: the model takes system messages inside the conversation.
+    /// `in_place`: true if the model accepts system messages inside the conversation.
     pub fn new(context: &'a Context, in_place: bool) -> Self {
         let head = context.head();
         let messages = &context.messages;
-        // A message that replaces all before it cannot be said in place.
+        // A message that replaces all earlier ones cannot be sent in place.
         let in_place = in_place
             && !messages
                 .iter()
@@ -62,13 +62,13 @@ impl<'a> Transcript<'a> {
         })
     }
 
-    /// The tools that can be called now, all in the request's own list.
+    /// The tools that can be called now, all in the request's tool list.
     pub fn current(&self) -> Declared {
         Declared { tools: self.current_tools.clone(), told: usize::MAX }
     }
 
-    /// Tools of later messages are declared in place, from the last change on that is more than an addition:
-    /// a tool that is taken away or declared twice cannot be said in place.
+    /// Tools of later messages are declared in place, but only after the last change that is not a mere
+    /// addition: a tool that is removed or declared twice cannot be declared in place.
     pub fn with_additions(&self) -> Declared {
         let mut names: HashSet<&str> = self.initial_tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut told = 0;
@@ -84,13 +84,14 @@ impl<'a> Transcript<'a> {
     }
 }
 
-/// The tools in a request's own list, and how many later system messages have theirs in it.
+/// The tools in the request's tool list, and the number of later system messages whose tools the list
+/// contains.
 pub struct Declared {
     pub tools: Vec<ToolSpec>,
     pub told: usize,
 }
 
-/// A later system message as text: what is new, and which sections changed.
+/// A later system message as text: new content, and changed sections.
 pub fn update_text(system: &SystemMessage) -> String {
     let mut parts = vec![system.content.text()];
     for (name, text) in system.sections.iter().flatten() {

@@ -177,6 +177,34 @@ fn foreign(world: &World) -> (String, Vec<Value>) {
 }
 
 #[test]
+fn a_tool_that_is_not_here_stays_recorded_until_it_is_taken_away() {
+    let rows: &[(&str, bool)] =
+        &[("", false), ("--tools +ls", false), ("--tools=-codemode", true), ("--tools read", true)];
+    for (words, is_removed) in rows {
+        let (world, server) = world([Reply::text("on"), Reply::text("further")]);
+        let (path, entries) = foreign(&world);
+        ask(&world, &format!("{words} --session {path}"));
+        assert!(!declared(&server).contains(&"codemode".to_owned()), "{words}");
+        let text = world.read("foreign.jsonl");
+        let added: Vec<Value> =
+            text.lines().skip(entries.len()).map(|line| serde_json::from_str(line).unwrap()).collect();
+        let removed: Vec<&Value> = added
+            .iter()
+            .flat_map(|entry| entry["message"]["toolsRemoved"].as_array().into_iter().flatten())
+            .collect();
+        assert_eq!(
+            removed.iter().any(|tool| tool["name"] == "codemode"),
+            *is_removed,
+            "{words}: {removed:?}"
+        );
+        // The next request says of tools what the first one has said.
+        ask(&world, &format!("--session {path}"));
+        let requests = server.requests();
+        assert_eq!(requests[0].body["tools"], requests[1].body["tools"], "{words}");
+    }
+}
+
+#[test]
 fn an_entry_between_a_call_and_its_result_is_kept_and_not_in_the_way() {
     let (world, server) = world([Reply::text("on"), Reply::text("forked")]);
     let (path, entries) = foreign(&world);

@@ -25,6 +25,11 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("resources", &["base", "llm"], WIRE),
     ("runtime", &["base", "llm", "wire", "models", "auth", "agent", "tools", "session", "resources"], WIRE),
     (
+        "mcp",
+        &["base", "jsonrpc", "llm", "models", "auth", "agent", "tools", "session", "resources", "runtime"],
+        &[],
+    ),
+    (
         "extension",
         &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
         &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
@@ -46,6 +51,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "resources",
             "runtime",
             "extension",
+            "mcp",
             "mode",
             "docs",
         ],

@@ -1,11 +1,11 @@
-//! The loop: a model's answer, its tool calls, their results, and again, until there is nothing to do.
+//! The agent's loop: requests an answer, runs its tool calls, and repeats until the model makes no call.
 //!
-//! It runs on the caller's thread. The conversation and everything else that is not the loop itself (the log, settings,
-//! credentials, queues, hooks) are behind [`Host`].
+//! The loop runs on the caller's thread. Everything else (the conversation, log, settings, credentials,
+//! queues, hooks) is behind [`Host`].
 //!
-//! A turn is one answer and the results of its tool calls. A failed or aborted answer ends the run and
-//! runs no tool. An answer that was cut at the output limit runs none either, since its arguments may
-//! be cut too. An abort at any moment leaves every call with a result.
+//! A turn is one answer and the results of its tool calls. A failed or aborted answer ends the run, and its
+//! tool calls do not run. The tool calls of an answer that was cut at the output limit do not run either,
+//! since their arguments may be incomplete. After an abort, every call still has a result.
 
 use super::batch;
 use super::event::AgentEvent;
@@ -21,25 +21,26 @@ use crate::llm::stream::StreamHandle;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Who answers, and with which tools.
+/// The model, and its tools.
 pub struct Agent {
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Runs every batch of tool calls one call at a time.
+    /// True to run tool calls one at a time.
     pub sequential: bool,
 }
 
-/// What a run begins with.
+/// The input of a run.
 pub enum Input {
     Prompt(Vec<AgentMessage>),
-    /// Messages that were queued, taken as the queue's mode has it.
+    /// Messages taken from a queue.
     Queued(Vec<AgentMessage>),
-    /// Goes on from the conversation as it is: after a retry, or a compaction.
+    /// No new message, after a retry or a compaction.
     Continue,
 }
 
-/// The run cannot go on: the log cannot be written, the reader of the events has gone.
+/// An error that ends the run, for instance because the log cannot be written or the reader of events is
+/// gone.
 #[derive(Debug)]
 pub struct Fatal(pub String);
 
@@ -51,9 +52,9 @@ impl std::fmt::Display for Fatal {
 
 impl std::error::Error for Fatal {}
 
-/// Where a request goes, and what with.
+/// The model and the options of a request.
 pub struct Request {
-    /// The agent's model, as its credential changes it (another base URL).
+    /// The agent's model. Its credential may have changed the base URL.
     pub model: Arc<Model>,
     pub options: StreamOptions,
 }
@@ -67,29 +68,30 @@ pub struct Refusal {
     pub terminate: bool,
 }
 
-/// What follows a turn.
+/// Whether the run continues after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
-    /// Continues if there are tool results, steering or follow-up messages.
+    /// Continue if there are tool results, steering or follow-up messages.
     Natural,
     End,
 }
 
-/// What the loop asks of whoever runs it. All calls come on the loop's thread.
+/// The loop's access to conversation, credentials and queues. All methods are called on the loop's thread.
 pub trait Host {
-    /// The conversation: every message that has ended.
+    /// Returns all messages of the conversation that have ended.
     fn messages(&self) -> Arc<Vec<AgentMessage>>;
 
-    /// Something happened. A message that ended is part of the conversation when this returns.
+    /// Handles an event. After `MessageEnd`, its message must be part of the conversation.
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal>;
 
-    /// A later turn is about to begin: the moment for a compaction.
+    /// Called before every turn but the first, for instance to compact the conversation.
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
         let _ = agent;
         Ok(())
     }
 
-    /// `pending` is about to join the conversation; a changed prompt or tool set goes in as a system message.
+    /// Called before `pending` joins the conversation. If prompt or tools have changed, adds a system
+    /// message.
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal>;
 
     /// The last look at a message before it joins the conversation. Its role stays.
@@ -112,16 +114,16 @@ pub trait Host {
         let _ = (call, output, is_error);
     }
 
-    /// Model and options of the next request, credentials resolved.
+    /// Returns model and options of the next request, with resolved credentials.
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError>;
 
-    /// The last look at the messages before they become a request.
+    /// Replaces the messages of the next request, or returns `None` to send them unchanged.
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let _ = messages;
         None
     }
 
-    /// Something about the request that the user should know.
+    /// Passes a remark about the request on to the user.
     fn notice(&mut self, text: &str) {
         let _ = text;
     }
@@ -144,14 +146,14 @@ pub trait Host {
         AfterTurn::Natural
     }
 
-    /// True if a later run will ask again for the failed answer `message`.
+    /// True if a later run will retry the failed answer `message`.
     fn will_retry(&mut self, message: &AssistantMessage, failure: Option<&StreamError>) -> bool {
         let _ = (message, failure);
         false
     }
 }
 
-/// Runs until the model has nothing more to do. Gives the failure of the last answer, if it failed.
+/// Runs until the model has nothing more to do. Returns the last answer's failure, if it failed.
 pub fn run(
     agent: &mut Agent,
     input: Input,
@@ -163,7 +165,7 @@ pub fn run(
         Input::Prompt(messages) | Input::Queued(messages) => messages,
         Input::Continue => continuation(host)?,
     };
-    // What a continuation began with was its turn already.
+    // Queued input is all that the queue's mode allows in one turn.
     if pending.is_empty() || is_prompt {
         pending.extend(host.steering());
     }
@@ -212,7 +214,8 @@ pub fn run(
     Ok(None)
 }
 
-/// What a run without a new prompt begins with: nothing, or messages that wait.
+/// Returns the input of a run without a prompt: none if the last message awaits an answer, otherwise queued
+/// messages. It is an error if no message is queued then.
 fn continuation(host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
     let messages = host.messages();
     let mut spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
@@ -228,7 +231,7 @@ fn continuation(host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
     if waiting.is_empty() { Err(Fatal(stuck.into())) } else { Ok(waiting) }
 }
 
-/// A complete message joins the conversation.
+/// Adds a complete message to the conversation.
 pub(super) fn add(
     host: &mut dyn Host,
     added: &mut Vec<AgentMessage>,
@@ -246,7 +249,7 @@ struct Answer {
     failure: Option<StreamError>,
 }
 
-/// One request, streamed.
+/// Makes one request and streams its answer.
 fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
     let messages = {
         let all = host.messages();

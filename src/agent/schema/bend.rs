@@ -1,11 +1,11 @@
-//! Bends values that are nearly what a schema asks for.
+//! Converts arguments that nearly satisfy a schema.
 
 use super::check::is_valid;
 use super::scope::Scope;
 use super::{has_type, names, types};
 use serde_json::{Number, Value, json};
 
-/// Takes away `null` where the property is optional and does not allow it.
+/// Removes optional properties that are `null` although their schema does not allow it.
 pub fn drop_optional_nulls<'a>(value: &mut Value, schema: &'a Value, scope: &Scope<'a>) {
     if let Ok(Some(step)) = scope.follow(schema) {
         drop_optional_nulls(value, step.target(), scope);
@@ -91,7 +91,7 @@ fn coerce_to_one_of<'a>(value: &mut Value, choices: &'a [Value], scope: &Scope<'
     }
 }
 
-/// `value` as `kind`, where that loses nothing.
+/// Converts `value` to the JSON type `kind`. `None` if that would lose information.
 fn bend(value: &Value, kind: &str) -> Option<Value> {
     match (kind, value) {
         ("number" | "integer", Value::Null | Value::Bool(false)) => Some(json!(0)),
@@ -101,7 +101,11 @@ fn bend(value: &Value, kind: &str) -> Option<Value> {
             (kind == "number" || has_type(&number, "integer")).then_some(number)
         }
         ("boolean", Value::Null) => Some(json!(false)),
-        ("boolean", Value::String(text)) => text.parse().ok().map(Value::Bool),
+        ("boolean", Value::String(text)) => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(json!(true)),
+            "false" | "0" => Some(json!(false)),
+            _ => None,
+        },
         ("boolean", Value::Number(number)) => match number.as_f64() {
             Some(1.0) => Some(json!(true)),
             Some(0.0) => Some(json!(false)),
@@ -111,14 +115,14 @@ fn bend(value: &Value, kind: &str) -> Option<Value> {
         ("string", Value::Number(number)) => Some(json!(number.to_string())),
         ("string", Value::Bool(flag)) => Some(json!(flag.to_string())),
         ("null", Value::Bool(false)) => Some(Value::Null),
-        ("null", Value::String(text)) if text.is_empty() => Some(Value::Null),
+        ("null", Value::String(text)) if matches!(text.as_str(), "" | "0" | "null") => Some(Value::Null),
         ("null", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Null),
         ("object", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object),
         ("array", Value::String(text)) => {
             let list = serde_json::from_str(text).ok().filter(Value::is_array);
             list.or_else(|| Some(json!([text])))
         }
-        // A single one of them.
+        // A single item becomes a list.
         ("array", Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Some(json!([value])),
         _ => None,
     }

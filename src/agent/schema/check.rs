@@ -1,13 +1,13 @@
-//! Holds a value against the rules of a schema.
+//! Checks a value against a schema.
 
 use super::scope::Scope;
 use super::{has_type, join, names, types};
 use serde_json::{Map, Value};
 
-/// Places and what is wrong there.
+/// Faults of a value, each with its path.
 pub struct Faults {
     list: Vec<(String, String)>,
-    /// The first one decides, and none is shown.
+    /// True to stop at the first fault, if only its existence matters.
     brief: bool,
 }
 
@@ -153,8 +153,8 @@ fn check_unions<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &
     }
 }
 
-/// Adds what is wrong with a value that none of `choices` allows, as the choice says it that was most likely
-/// meant: the one whose tag the value has, else the one that declares most of its properties.
+/// Adds the faults of a value that no choice allows, as seen by the choice that was most likely meant: the
+/// one with the value's tag, or else the one that declares most of the value's properties.
 fn explain_union<'a>(
     value: &Value,
     choices: &'a [Value],
@@ -198,7 +198,7 @@ fn explain_union<'a>(
     }
 }
 
-/// The property that is another constant in each of `choices`, with those constants.
+/// Returns the property that is a different constant in each of `choices`, with these constants.
 fn tag<'a>(choices: &[&'a Value]) -> Option<(&'a str, Vec<&'a Value>)> {
     choices.first()?["properties"].as_object()?.keys().find_map(|key| {
         let tags: Option<Vec<&Value>> =
@@ -211,7 +211,7 @@ fn tag<'a>(choices: &[&'a Value]) -> Option<(&'a str, Vec<&'a Value>)> {
     })
 }
 
-/// Values shown of a list.
+/// Maximum number of values that a message lists.
 const LISTED_MAX: usize = 20;
 
 fn list_values<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {

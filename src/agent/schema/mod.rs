@@ -1,11 +1,11 @@
-//! Checks a tool call's arguments against the tool's JSON schema, after bending what models get nearly
-//! right: `"2"` for 2, `null` for an absent option.
+//! Checks a tool call's arguments against the tool's JSON schema, after converting small mistakes of models:
+//! `"2"` to 2, `null` to an absent option.
 //!
-//! The subset of JSON Schema is what tool parameters use; a keyword that is not known here is not
-//! checked. Messages name the place and the rule, so that a model can mend its call.
+//! Keywords that tools do not use are not checked. Messages name the path and the rule, so that a model can
+//! correct its call.
 //!
-//! The rules themselves are in [`check`], the bending in [`bend`], what a reference leads to in
-//! [`scope`], and what this knows of JSON Schema in [`survey`].
+//! [`check`] has the rules, [`bend`] the conversions, [`scope`] the references, and [`survey`] finds keywords
+//! that are not checked.
 
 mod bend;
 mod check;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 pub use survey::unsupported;
 
-/// The arguments as the tool may rely on them, or what the model is told.
+/// Returns converted arguments that satisfy the schema, or the error message for the model.
 pub fn validate(
     tool: &str,
     schema: &Value,
@@ -42,7 +42,7 @@ pub fn validate(
     }
 }
 
-/// What is wrong with `value`, which is taken as it is: place and rule, one string each.
+/// Checks `value` without converting it. Returns one string for each fault, with path and rule.
 pub fn faults(value: &Value, schema: &Value) -> Vec<String> {
     all_faults(value, schema, &Scope::new(schema, value))
 }
@@ -53,7 +53,7 @@ fn all_faults<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>) -> Vec<St
     faults.into_lines()
 }
 
-/// Letters shown of one string: the model knows what it sent.
+/// Maximum length of a string that an error message repeats, in characters.
 const SHOWN_MAX: usize = 500;
 
 fn shortened(arguments: &Map<String, Value>) -> Map<String, Value> {

@@ -1,10 +1,9 @@
-//! What `$ref` leads to, without getting lost on the way.
+//! Follows `$ref` in a schema, with limits.
 //!
 //! Only references within the document are followed: `#`, and `#/` with a JSON pointer. Others are not
-//! checked, as any keyword that is not known. A schema that refers to itself is fine as long as the value
-//! gets smaller with each turn; one that returns to a reference without a step into the value has no
-//! meaning. And since a few recursive choices can mean any amount of work, that is bounded by the size of
-//! the value.
+//! checked. A schema may refer to itself if each cycle makes a step into the value; a cycle without such a
+//! step is an error. Recursive choices can take exponential time, so the number of followed references is
+//! limited by the size of the value.
 
 use serde_json::Value;
 use std::borrow::Cow;
@@ -12,23 +11,23 @@ use std::cell::{Cell, RefCell};
 
 pub const ENDLESS: &str = "the schema refers to itself without end";
 
-/// References and steps into the value, one within the other.
+/// Maximum nesting of references and steps into the value.
 pub const DEPTH_MAX: usize = 400;
 
-/// References that may be followed, at first and for each part of the value.
+/// Maximum number of references that a check follows: a base, and an addition for each part of the value.
 const FOLLOWED_MAX: usize = 4096;
 const FOLLOWED_PER_PART: usize = 256;
 
-/// One check of one value.
+/// The progress of one check of a value.
 pub struct Scope<'a> {
     root: &'a Value,
-    /// Where the check is: references that are being followed; `None` for a step into the value.
+    /// The references that led to the current schema; `None` stands for a step into the value.
     path: RefCell<Vec<Option<&'a str>>>,
     /// References that may still be followed.
     left: Cell<usize>,
 }
 
-/// On the way, until it is dropped.
+/// The target of a followed reference, or a step into the value. Dropped when the check leaves it.
 pub struct Step<'s, 'a> {
     scope: &'s Scope<'a>,
     target: &'a Value,
@@ -40,7 +39,8 @@ impl<'a> Scope<'a> {
         Self { root, path: RefCell::default(), left: Cell::new(left) }
     }
 
-    /// What `schema` refers to, if it does and that can be found.
+    /// Returns the target of the `$ref` in `schema`; `None` if there is no reference, or no target. A
+    /// reference that is endless or nested too deeply is an error.
     pub fn follow(&self, schema: &'a Value) -> Result<Option<Step<'_, 'a>>, &'static str> {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
             return Ok(None);
@@ -65,7 +65,7 @@ impl<'a> Scope<'a> {
         Ok(Some(self.step(Some(reference), target)))
     }
 
-    /// To be held while the parts of a value are looked at.
+    /// Enters a value. The step must be held while the value's parts are checked.
     pub fn enter(&self) -> Step<'_, 'a> {
         self.step(None, self.root)
     }
@@ -88,13 +88,13 @@ impl Drop for Step<'_, '_> {
     }
 }
 
-/// What a reference names in its own document.
+/// Returns the target of a reference within the document.
 pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = decoded(reference.strip_prefix('#')?);
     root.pointer(&pointer)
 }
 
-/// A fragment without its `%XX`.
+/// Decodes `%XX` in a fragment.
 fn decoded(fragment: &str) -> Cow<'_, str> {
     if !fragment.contains('%') {
         return fragment.into();
@@ -119,7 +119,7 @@ fn decoded(fragment: &str) -> Cow<'_, str> {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
-/// The value itself, and all that is in it.
+/// Counts a value and everything in it.
 fn parts(value: &Value) -> usize {
     let inner: usize = match value {
         Value::Array(items) => items.iter().map(parts).sum(),

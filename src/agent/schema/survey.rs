@@ -1,10 +1,10 @@
-//! What of a schema is checked, and what is not.
+//! Finds parts of a schema that are not checked.
 
 use super::{join, scope, types};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Keywords that are checked, and those that are for people.
+/// Keywords that are checked or need no check.
 const KNOWN: &[&str] = &[
     "type",
     "enum",
@@ -39,7 +39,7 @@ const KNOWN: &[&str] = &[
 
 pub const TYPES: &[&str] = &["number", "integer", "boolean", "string", "null", "array", "object"];
 
-/// What in `schema` is not checked here: place and keyword, one string each.
+/// Returns one string for each part of `schema` that is not checked, with path and keyword.
 pub fn unsupported(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     survey(schema, schema, "", &mut found);
@@ -98,9 +98,9 @@ fn at(path: &str, text: &str) -> String {
     }
 }
 
-/// Whether references lead back to one of them before any step into a value is made.
+/// True if references form a cycle without a step into the value.
 fn is_endless<'a>(schema: &'a Value, root: &'a Value) -> bool {
-    /// True when a reference of `path` is met again; those in `done` have been seen to the end.
+    /// True if a reference in `path` occurs again. References in `done` are known to end.
     fn returns<'a>(
         schema: &'a Value,
         root: &'a Value,

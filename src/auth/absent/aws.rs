@@ -1,4 +1,4 @@
-//! AWS in a build without the clouds: there are no credentials, and no request is signed.
+//! AWS in a build without the `clouds` feature: no credentials are found, and no request is signed.
 
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;

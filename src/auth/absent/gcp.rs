@@ -1,4 +1,4 @@
-//! Google Cloud in a build without the clouds: there are no credentials.
+//! Google Cloud in a build without the `clouds` feature: no credentials are found.
 
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;

@@ -1,7 +1,8 @@
-//! The sources of keys, one after the other.
+//! Searches the sources of AWS keys in order.
 //!
-//! A profile says which source is meant; without one the others are tried in AWS's order. A source that
-//! is configured and fails ends the search: keys of someone else are not taken in its place.
+//! A profile may name its source of keys. Without such a profile the other sources are tried in AWS's order.
+//! A configured source that fails ends the search, so that a request is never signed with the keys of another
+//! identity.
 
 use super::profile::{Profile, Profiles};
 use super::{metadata, sso, sts};
@@ -16,7 +17,7 @@ use crate::models::config_value;
 use serde_json::Value;
 use std::time::Duration;
 
-/// For a program that may ask a key store or open a browser.
+/// Time limit of a `credential_process`, which may open a browser or wait for a key store.
 const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
 pub struct Chain<'a> {
@@ -27,7 +28,7 @@ pub struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Keys that stand in the profile itself: they need not be kept, since reading them is cheap.
+    /// Keys written in the profile itself. Reading such keys is cheap, so they are not cached.
     pub fn fixed(&self, name: &str) -> Option<Keys> {
         let profile = self.profiles.get(name)?;
         match is_role(profile) {
@@ -36,7 +37,7 @@ impl Chain<'_> {
         }
     }
 
-    /// What tells one search from another: settings, no secrets.
+    /// The cache key of a search: every setting that affects its result. Contains no secrets.
     pub fn key(&self, profile: &str) -> String {
         let names = [
             "AWS_ROLE_ARN",
@@ -50,7 +51,7 @@ impl Chain<'_> {
         format!("{profile}\n{files}\n{}", values.join("\n"))
     }
 
-    /// `named`: the user chose the profile.
+    /// Searches all sources. `named`: true if the user chose the profile, which must then exist.
     pub fn find(&self, profile: &str, named: bool) -> Result<Keys, StreamError> {
         if named && self.profiles.get(profile).is_none() {
             let files = &self.profiles.files;
@@ -73,8 +74,8 @@ impl Chain<'_> {
         metadata::instance(self.env, self.cancel)
     }
 
-    /// The keys that a profile leads to; `None` if it says nothing about keys. `seen`: the profiles that
-    /// led here.
+    /// Keys of the profile `name`; `None` if the profile configures no keys. `seen`: the profiles whose
+    /// `source_profile` settings led to `name`, to detect a cycle.
     fn of_profile(&self, name: &str, seen: &mut Vec<String>) -> Result<Option<Keys>, StreamError> {
         let Some(profile) = self.profiles.get(name) else {
             return match seen.is_empty() {
@@ -85,7 +86,7 @@ impl Chain<'_> {
                 ))),
             };
         };
-        // A profile may be its own source: then its own keys are meant.
+        // A profile may be its own source_profile: its own keys are then used.
         if !seen.is_empty()
             && let Some(keys) = static_keys(profile)
         {
@@ -181,7 +182,8 @@ impl Chain<'_> {
         sts::assume_with_token(&wanted, token.trim(), self.region, self.env, self.cancel)
     }
 
-    /// What a program prints. Its output is in no error: it may be the secret.
+    /// Runs a `credential_process` and parses its output. Errors never quote the output, which may be the
+    /// secret.
     fn process(&self, name: &str, command: &str) -> Result<Keys, StreamError> {
         let failed = |why: &str| refused(format!("The credential_process of AWS profile \"{name}\" {why}"));
         let output = config_value::output(command, PROCESS_LIMIT, self.cancel).map_err(|why| failed(&why))?;

@@ -1,4 +1,4 @@
-//! Sections of AWS's shared files.
+//! Parses AWS's shared configuration files into sections.
 //!
 //! ```text
 //! [profile work]            ; a comment
@@ -8,22 +8,22 @@
 //!   endpoint_url = http://… -> named `s3.endpoint_url`
 //! ```
 //!
-//! A line that makes no sense is passed over, as AWS's programs do; values keep `#` and `;` that no blank
-//! stands before.
+//! An invalid line is ignored, as AWS's programs do. A `#` or `;` starts a comment only at the beginning of a
+//! line or after a blank.
 
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Section {
-    /// Such as `profile work`.
+    /// The section's header, such as `profile work`.
     pub name: String,
     pub values: BTreeMap<String, String>,
 }
 
-/// The sections in their order; one that is there twice is told twice.
+/// All sections in file order. A section that occurs twice is returned twice.
 pub fn parse(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    // The setting that indented lines belong to.
+    // The setting without a value to which indented lines belong.
     let mut parent: Option<String> = None;
     for line in text.strip_prefix('\u{feff}').unwrap_or(text).lines() {
         let indented = line.starts_with([' ', '\t']);

@@ -1,7 +1,7 @@
-//! Keys from services on the machine's own network: the container's (ECS, EKS) and the instance's (EC2).
+//! Keys from local credential services: of a container (ECS, EKS) or of a machine (EC2).
 //!
-//! They are asked directly, past any proxy, and only for a second: elsewhere nobody answers. Of the
-//! instance's service only the second version is spoken, which a page in a browser cannot be made to ask.
+//! Requests bypass any proxy and time out after a second, since outside AWS nobody answers. EC2 is asked with
+//! version 2 of its protocol only, which a page in a browser cannot be tricked into using.
 
 use crate::auth::aws::env::refused;
 use crate::base::cancel::CancelToken;
@@ -17,13 +17,13 @@ use ureq::http::Method;
 const LIMIT: Duration = Duration::from_secs(1);
 
 const CONTAINER: &str = "http://169.254.170.2";
-/// Hosts that may be asked without TLS, besides this machine.
+/// Hosts that may be asked without TLS, besides localhost.
 const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 const INSTANCE: &str = "http://169.254.169.254";
 const INSTANCE_V6: &str = "http://[fd00:ec2::254]";
 const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
 
-/// `None` where no container is configured.
+/// Keys of the container's role; `None` if the environment names no container service.
 pub fn container(env: &Env, cancel: &CancelToken) -> Result<Option<Keys>, StreamError> {
     let relative = env.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     let full = env.get("AWS_CONTAINER_CREDENTIALS_FULL_URI");
@@ -49,7 +49,7 @@ pub fn container(env: &Env, cancel: &CancelToken) -> Result<Option<Keys>, Stream
     keys(&reply, "The container's credential service", &url).map(Some)
 }
 
-/// Plain HTTP only to hosts that cannot be anywhere else.
+/// Accepts HTTPS to any host, and plain HTTP only to local hosts.
 fn check_host(url: &str) -> Result<(), StreamError> {
     let target = url.parse().ok().and_then(|uri| Target::new(&uri));
     let target = target.ok_or_else(|| refused(format!("{url} is not the URL of a credential service")))?;

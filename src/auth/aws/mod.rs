@@ -1,11 +1,11 @@
-//! Access to Amazon Web Services: whose keys a request is signed with, in which region, at what address.
+//! Access to Amazon Web Services: the keys, region and endpoint of a request.
 //!
-//! Keys are looked for as AWS's own programs do it: variables, the profile of the shared files (keys, a
-//! role of another profile, an SSO sign-in, a program), a web identity, the container's service, the
-//! instance's. Only a request to a model that is behind AWS asks; nothing here runs before.
+//! Keys are searched for in the order of AWS's own programs: environment variables, the profile in the shared
+//! files (keys, a role of another profile, an SSO sign-in, a program), a web identity, the container service,
+//! the EC2 service. The search runs only before a request to a model on AWS.
 //!
-//! Keys that expire are kept for all requests and renewed shortly before. Files are read again for each
-//! request, so keys in them can be changed while a session runs.
+//! Temporary keys are cached for all requests and renewed shortly before they expire. The shared files are
+//! read again for each request, so that a user can change them during a session.
 
 mod chain;
 mod env;
@@ -28,21 +28,21 @@ use crate::llm::options::{Access, Keys};
 use env::{env_keys, refused};
 use profile::Profiles;
 
-/// The protocol that needs it.
+/// Name of the protocol that needs AWS credentials.
 pub const API: &str = "bedrock-converse-stream";
 
-/// The keys that expire, kept for all requests of a process.
+/// AWS credentials of a process, with a cache of temporary keys.
 #[derive(Default)]
 pub struct Aws {
     kept: Expiring<Keys>,
 }
 
-/// What the caller knows.
+/// The input of a search for AWS credentials.
 pub struct Asked<'a> {
     pub model: &'a Model,
     /// The credential's settings and the process environment.
     pub env: &'a Env,
-    /// The credential itself names a profile: it comes before keys in the environment.
+    /// True if the credential in auth.json sets `AWS_PROFILE`, which then precedes keys in the environment.
     pub own_profile: bool,
     /// True if an API key is sent, so that no signature is needed.
     pub has_key: bool,
@@ -90,7 +90,7 @@ impl Aws {
     }
 }
 
-/// True if the shared files are there, which may have a profile without a name.
+/// True if one of AWS's shared files exists; it may define a default profile.
 pub fn has_files(env: &Env) -> bool {
     profile::paths(env).iter().flatten().any(|path| path.exists())
 }

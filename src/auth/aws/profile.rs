@@ -1,4 +1,4 @@
-//! The profiles of the shared files: `~/.aws/config` and `~/.aws/credentials`.
+//! The profiles in AWS's shared files, `~/.aws/config` and `~/.aws/credentials`.
 
 use super::ini;
 use crate::auth::aws::env::refused;
@@ -13,7 +13,7 @@ pub struct Profiles {
     profiles: BTreeMap<String, Profile>,
     sso_sessions: BTreeMap<String, Profile>,
     services: BTreeMap<String, Profile>,
-    /// Where they were looked for, for people.
+    /// Paths of both files, for messages.
     pub files: String,
 }
 
@@ -33,7 +33,8 @@ impl Profile {
 }
 
 impl Profiles {
-    /// What both files say; the one for credentials comes first. A file that is not there is empty.
+    /// Reads both files; the credentials file overrides the configuration file. A missing file counts as
+    /// empty.
     pub fn load(env: &Env) -> Result<Self, StreamError> {
         let [config, credentials] = paths(env);
         let mut all = Self::default();
@@ -68,7 +69,8 @@ impl Profiles {
         self.sso_sessions.get(name)
     }
 
-    /// The `endpoint_url` that a profile sets for a service: of its `services` section, then its own.
+    /// The `endpoint_url` that a profile sets for a service: from the profile's `services` section, otherwise
+    /// from the profile itself.
     pub fn endpoint(&self, profile: &str, service: &str) -> Option<&str> {
         let profile = self.get(profile)?;
         let section = profile.get("services").and_then(|name| self.services.get(name));
@@ -77,7 +79,7 @@ impl Profiles {
     }
 }
 
-/// The files for configuration and for credentials.
+/// Paths of the configuration file and of the credentials file.
 pub fn paths(env: &Env) -> [Option<PathBuf>; 2] {
     let path = |variable: &str, usual: &str| match env.get(variable) {
         Some(path) => Some(expand(env, &path)),
@@ -90,7 +92,7 @@ pub fn home(env: &Env) -> Option<PathBuf> {
     env.get("HOME").map(PathBuf::from)
 }
 
-/// A path that may begin with `~/`.
+/// Replaces a leading `~/` with the home folder.
 fn expand(env: &Env, path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), home(env)) {
         (Some(rest), Some(home)) => home.join(rest),

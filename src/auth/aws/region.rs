@@ -1,4 +1,4 @@
-//! The region of a request, and the addresses of services.
+//! The region of a request, and the endpoints of AWS services.
 
 use super::profile::{Profile, Profiles};
 use crate::base::env::Env;
@@ -6,7 +6,7 @@ use crate::llm::model::Model;
 
 const DEFAULT: &str = "us-east-1";
 
-/// The domains of AWS's partitions, by the beginning of a region.
+/// A prefix of region names, the domain of its AWS partition, and the domain of dual-stack endpoints.
 const DOMAINS: &[(&str, &str, &str)] = &[
     ("cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"),
     ("eusc-", "amazonaws.eu", "api.amazonwebservices.eu"),
@@ -17,20 +17,21 @@ const DOMAINS: &[(&str, &str, &str)] = &[
     ("", "amazonaws.com", "api.aws"),
 ];
 
-/// Of the model's ARN, of the variables, of the profile, of the model's address.
+/// The region in the model's ARN; otherwise in the environment, in the profile, or in the model's base URL;
+/// by default `us-east-1`.
 pub fn region(model: &Model, env: &Env, profile: Option<&Profile>) -> String {
     let configured = env.get("AWS_REGION").or_else(|| env.get("AWS_DEFAULT_REGION"));
     let profile = || profile?.get("region").map(str::to_owned);
     let own = || standard(&model.base_url).map(str::to_owned);
     let region = arn(&model.id).map(str::to_owned).or(configured);
     let region = region.or_else(profile).or_else(own);
-    // It becomes a part of host names.
+    // The region becomes a part of host names.
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '-';
     region.filter(|region| region.chars().all(legal)).unwrap_or_else(|| DEFAULT.to_owned())
 }
 
-/// The address for a model: its own, unless that is one of AWS's; then what is configured, then the
-/// region's.
+/// The endpoint for a model: its base URL if that is not an AWS address, otherwise the configured endpoint,
+/// otherwise the default endpoint of the region.
 pub fn endpoint(model: &Model, env: &Env, profiles: &Profiles, profile: &str, region: &str) -> String {
     let Some(own) = standard(&model.base_url) else {
         return model.base_url.clone();
@@ -54,7 +55,8 @@ pub fn endpoint(model: &Model, env: &Env, profiles: &Profiles, profile: &str, re
     format!("https://bedrock-runtime{fips}.{region}.{domain}")
 }
 
-/// The address of another service: `name` as in variables (`STS`), `host` as in host names.
+/// The endpoint of another AWS service. `name` is the service's name in variables (`STS`), `host` its name in
+/// host names.
 pub fn service(env: &Env, name: &str, host: &str, region: &str) -> String {
     configured(env, name).unwrap_or_else(|| format!("https://{host}.{region}.{}", domains(region).0))
 }
@@ -85,7 +87,7 @@ fn arn(id: &str) -> Option<&str> {
     (known && aws).then_some(region)
 }
 
-/// The region of one of AWS's own addresses.
+/// The region in a Bedrock endpoint of AWS; `None` for other URLs.
 fn standard(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let host = rest.split(['/', ':', '?']).next()?;

@@ -1,5 +1,5 @@
-//! Keys of an SSO sign-in: `aws sso login` leaves a token in a cache, which is exchanged for the keys of a
-//! role. A token that is about to expire is renewed where the cache says how.
+//! Keys from an SSO sign-in: the token that `aws sso login` caches is exchanged for the keys of a role. A
+//! token about to expire is renewed if the cache holds a refresh token.
 
 use super::profile::{Profile, Profiles, home};
 use super::region;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use ureq::http::Method;
 
 const LIMIT: Duration = Duration::from_secs(15);
-/// A token is renewed when it is good for less than this.
+/// A token that expires within this time is renewed.
 const EARLY_MS: u64 = 5 * 60 * 1000;
 
 const SETTINGS: [&str; 5] = ["sso_start_url", "sso_account_id", "sso_session", "sso_region", "sso_role_name"];
@@ -88,7 +88,7 @@ pub fn keys(
     }
 }
 
-/// The file that `aws sso login` writes for a session or a start URL.
+/// The cache file that `aws sso login` writes for `name`, which is a session or a start URL.
 fn cache_file(env: &Env, name: &str) -> Result<PathBuf, StreamError> {
     let home = home(env).ok_or_else(|| refused("HOME is not set: AWS's SSO cache cannot be found"))?;
     let hash = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, name.as_bytes());
@@ -109,7 +109,7 @@ struct SignIn<'a> {
 }
 
 impl SignIn<'_> {
-    /// The access token in the cache, renewed if that is possible and due.
+    /// The cached access token, renewed if it is about to expire and `renewable` is true.
     fn token(&self, renewable: bool) -> Result<String, StreamError> {
         let again = self.again();
         let text = std::fs::read_to_string(&self.file);
@@ -141,7 +141,7 @@ impl SignIn<'_> {
         }
     }
 
-    /// A new token, which also goes into the cache; `None` where the cache does not say how to get one.
+    /// Requests a new token and writes it to the cache; `None` if the cache holds no refresh token.
     fn renew(&self, cached: &Value) -> Result<Option<String>, StreamError> {
         let text = |name: &str| cached[name].as_str();
         let (Some(id), Some(secret), Some(refresh)) =
@@ -174,7 +174,7 @@ impl SignIn<'_> {
         if let Some(refresh) = said["refreshToken"].as_str() {
             next["refreshToken"] = refresh.into();
         }
-        // The token is good even if nobody can find it again.
+        // The token is usable even if it cannot be cached.
         let _ = replace(&self.file, &next);
         Ok(Some(token.to_owned()))
     }
@@ -198,7 +198,7 @@ impl SignIn<'_> {
     }
 }
 
-/// Older programs write `UTC` for `Z`.
+/// When the token expires, in Unix milliseconds. Older programs write `UTC` instead of `Z`.
 fn expiry(cached: &Value) -> Option<u64> {
     let date = cached["expiresAt"].as_str()?;
     match date.strip_suffix("UTC") {
@@ -207,7 +207,7 @@ fn expiry(cached: &Value) -> Option<u64> {
     }
 }
 
-/// Puts a file in the place of another, whole or not at all, and for its owner alone.
+/// Replaces a file atomically; only its owner can read it.
 fn replace(path: &Path, value: &Value) -> std::io::Result<()> {
     let mut temp = Temp::create(path.parent().unwrap_or(Path::new("/")), 0o600)?;
     temp.file.write_all(&serde_json::to_vec_pretty(value)?)?;

@@ -1,4 +1,4 @@
-//! Keys of a role, from AWS's Security Token Service.
+//! Requests the keys of a role from AWS's Security Token Service.
 
 use super::region;
 use crate::auth::aws::env::refused;
@@ -23,7 +23,7 @@ pub struct Role<'a> {
     pub seconds: Option<&'a str>,
 }
 
-/// The keys of a role that `keys` may take on.
+/// Assumes a role with `keys`, and returns the keys of the role.
 pub fn assume(
     role: &Role<'_>,
     keys: &Keys,
@@ -39,7 +39,7 @@ pub fn assume(
     ask(role, &body, Some(keys), &[], region, env, cancel)
 }
 
-/// The keys of a role that whoever holds `token` may take on.
+/// Assumes a role with a web identity token, and returns the keys of the role.
 pub fn assume_with_token(
     role: &Role<'_>,
     token: &str,
@@ -125,7 +125,8 @@ fn ask(
     })
 }
 
-/// The text of the first element of that name; the answers hold none that is inside itself.
+/// The text of the first element called `name`; `None` if it is missing or empty. An element must not contain
+/// one of its own name.
 fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;

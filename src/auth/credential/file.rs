@@ -1,4 +1,4 @@
-//! auth.json, read when first needed and again when it has changed. Written by `store`.
+//! Reads auth.json when it is first needed, and again after a change. `store` writes the file.
 
 use crate::base::env::Env;
 use crate::llm::model::former_provider_id;
@@ -14,14 +14,14 @@ use std::time::SystemTime;
 pub(super) struct AuthFile {
     pub path: PathBuf,
     env: Env,
-    /// Learns what is secret in the file when it is read.
+    /// Receives the secrets of the file on each read.
     vault: Vault,
     read: Mutex<Option<(Stamp, Entries)>>,
 }
 
-/// Provider to credential, or what is wrong with the file.
+/// Credentials by provider, or the error of reading auth.json.
 pub(super) type Entries = Result<Arc<Map<String, Value>>, String>;
-/// Tells whether the file is still the one that was read; `None` when there is no file.
+/// Time of change, size and inode of auth.json, to detect changes; `None` if the file does not exist.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl AuthFile {
@@ -29,7 +29,7 @@ impl AuthFile {
         Self { path, env, vault, read: Mutex::new(None) }
     }
 
-    /// What the user should be told about the file.
+    /// A message for the user if auth.json is invalid or readable by other users.
     pub fn warning(&self) -> Option<String> {
         if let Err(error) = self.entries() {
             return Some(error);
@@ -88,7 +88,7 @@ pub(super) fn read_entries(file: &Path) -> Entries {
     if text.trim().is_empty() {
         return Ok(Arc::default());
     }
-    // The parser's own words are left out, since they may quote the text.
+    // The parser's message is omitted, since it may quote a secret.
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         format!("{name} is not valid JSON at line {line}, column {column}. Repair it or remove it; it is left as it is.")
@@ -99,13 +99,13 @@ pub(super) fn read_entries(file: &Path) -> Entries {
     }
 }
 
-/// The entry of a provider, under its present or its former id.
+/// The entry of a provider, under its present or former id.
 pub(super) fn entry_of<'a>(entries: &'a Map<String, Value>, provider: &str) -> Option<&'a Value> {
     let former = || entries.get(former_provider_id(provider)?);
     entries.get(provider).or_else(former)
 }
 
-/// The `env` of an entry.
+/// The variables in the `env` object of an entry.
 pub(super) fn settings_of(entry: Option<&Value>) -> Vec<(String, String)> {
     let env = entry.and_then(|entry| entry.get("env")).and_then(Value::as_object);
     env.into_iter()

@@ -1,15 +1,15 @@
-//! Which key a request goes out with.
+//! Chooses the key of a request.
 //!
-//! Looked for in this order: `--api-key`, the provider's entry in auth.json, `apiKey` in models.json, the
-//! environment. The first that exists decides: an entry that cannot be used (a sign-in that has expired,
-//! a variable that is not set) is an error and never gives way to a key from the environment, which may
-//! belong to someone else.
+//! Sources in order: `--api-key`, the provider's entry in auth.json, `apiKey` in models.json, the
+//! environment. The first source that exists decides: an unusable entry (an expired sign-in, a variable that
+//! is not set) is an error, and the search does not go on to a key in the environment, which may belong to
+//! another account.
 //!
-//! auth.json is `{provider: {"type": "api_key", "key", "env"?}}` or
-//! `{provider: {"type": "oauth", "access", "refresh", "expires", "env"?}}`, `expires` in Unix
-//! milliseconds. It is read when first needed and again when it has changed; sign-ins are renewed in it.
+//! auth.json is `{provider: {"type": "api_key", "key", "env"?}}` or `{provider: {"type": "oauth", "access",
+//! "refresh", "expires", "env"?}}`, `expires` in Unix milliseconds. The file is read when first needed and
+//! again after a change; renewed sign-ins are written to it.
 //!
-//! No error, source or `Debug` text holds a key.
+//! No error, [`Source`] or `Debug` text contains a key.
 
 mod file;
 mod sign_in;
@@ -19,6 +19,7 @@ pub use sign_in::{KEY_BYTES_MAX, Stored};
 
 use super::aws;
 use super::aws::Aws;
+use super::federation::{self, Federation};
 use super::gcp::{self, Gcp};
 use crate::auth::provider;
 use crate::auth::provider::{Ambient, BEARER_VARIABLE, Placement, Provider};
@@ -40,38 +41,39 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// All the keys of one user. Clones share what was read and fetched.
+/// All credentials of the user. Clones share what was read and fetched.
 #[derive(Clone)]
 pub struct Credentials {
     file: Arc<AuthFile>,
     env: Env,
-    /// The provider that `--api-key` is for, and the key.
+    /// The value of `--api-key`, and the provider it is for.
     given: Option<(String, Secret)>,
-    /// Knows every key and token that was met here.
+    /// Collects every key and token that was read or fetched.
     vault: Vault,
     aws: Arc<Aws>,
     gcp: Arc<Gcp>,
+    federation: Arc<Federation>,
     place: sign_in::Place,
 }
 
-/// What a request is signed with.
+/// The credentials, headers and endpoint of a request.
 #[derive(Clone)]
 pub struct Resolved {
-    /// `None` where the server needs no key, or where a header or a signature stands in for it.
+    /// `None` if the server needs no key, or if a header or a signature authenticates the request.
     pub key: Option<Secret>,
     pub source: Source,
-    /// Settings of the credential, before the process environment.
+    /// Variables in the credential, which override the process environment.
     pub env: Vec<(String, String)>,
-    /// Names in lower case, each once; `None` takes one of the protocol's own away.
+    /// Names in lower case, each once. `None` as a value removes a header that the protocol would send.
     pub headers: Vec<(String, Option<String>)>,
-    /// Replaces the model's, which has a variable in it or is set beside the key.
+    /// Overrides the model's base URL; `None` leaves the URL unchanged.
     pub base_url: Option<String>,
-    /// What a request to AWS is signed with.
+    /// Keys, region and endpoint of a request to AWS.
     pub aws: Option<Arc<Access>>,
 }
 
 impl Resolved {
-    /// What the request is signed with, wherever it travels.
+    /// The secret of the request: the key, or the bearer token in a header.
     pub fn secret(&self) -> Option<Secret> {
         let bearer = || {
             let mut headers = self.headers.iter().filter_map(|(_, value)| value.as_deref());
@@ -81,7 +83,7 @@ impl Resolved {
     }
 }
 
-/// Where a key came from.
+/// The source of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Flag,
@@ -90,12 +92,12 @@ pub enum Source {
     SignIn,
     ModelsFile,
     Variable(&'static str),
-    /// Something that is no key of this provider.
+    /// Something other than a key of the provider, such as AWS credentials; the value describes it.
     Ambient(&'static str),
 }
 
 impl Source {
-    /// What a key from here is called when it is hidden.
+    /// The name shown in place of a hidden key from this source.
     fn place(&self, provider: &str) -> String {
         match self {
             Self::Flag => "api-key".to_owned(),
@@ -134,13 +136,13 @@ impl fmt::Debug for Resolved {
     }
 }
 
-/// A key that was found.
+/// The result of a search for a key.
 struct Found {
     key: Option<Secret>,
     source: Source,
-    /// The key is a token that goes out as `Authorization: Bearer`.
+    /// True if the key is sent as `Authorization: Bearer`.
     bearer: bool,
-    /// The server that a sign-in is for.
+    /// The server that the sign-in names.
     base_url: Option<String>,
 }
 
@@ -151,7 +153,7 @@ impl Found {
 }
 
 impl Credentials {
-    /// Reads no file yet.
+    /// Opens the credentials in `agent_dir`. auth.json is not read yet.
     pub fn load(agent_dir: &Path, env: Env) -> Self {
         let vault = Vault::default();
         provider::learn_keys(&env, &vault);
@@ -162,29 +164,30 @@ impl Credentials {
             vault,
             aws: Arc::default(),
             gcp: Arc::default(),
+            federation: Arc::default(),
             place: sign_in::Place::default(),
         }
     }
 
-    /// `--api-key`: for requests to this provider and no other.
+    /// Sets the key from `--api-key`, which is used only for requests to `provider`.
     pub fn give(&mut self, provider: &str, key: Secret) {
         self.vault.learn("api-key", key.expose());
         self.given = Some((provider.to_owned(), key));
     }
 
-    /// Takes over the key that was given to `other`, and what it knows to be secret.
+    /// Takes over the `--api-key` of `other`, and the secrets in its vault.
     pub fn give_as(&mut self, other: &Self) {
         self.given.clone_from(&other.given);
         self.vault.learn_from(&other.vault);
     }
 
-    /// What is known to be secret so far: keys in the environment, what is in auth.json once it was read, and
-    /// what requests were resolved to.
+    /// All secrets known so far: keys in the environment, secrets in auth.json once the file was read, and
+    /// keys of past requests.
     pub fn vault(&self) -> &Vault {
         &self.vault
     }
 
-    /// Takes what auth.json and `models.json` hold into the vault.
+    /// Adds the secrets in auth.json and models.json to the vault.
     pub fn learn_files(&self, registry: &Registry) {
         let _ = self.file.entries(); // learns by itself; what is wrong with it is said elsewhere
         registry.learn_secrets(&self.env, &self.vault);
@@ -194,13 +197,13 @@ impl Credentials {
         &self.env
     }
 
-    /// What is wrong with auth.json, for the user to be told at the start.
+    /// A warning about auth.json, to be shown at the start.
     pub fn warning(&self) -> Option<String> {
         self.file.warning()
     }
 
-    /// True if a request to this provider would have a key, as far as can be told without running a
-    /// command. True for a sign-in that has expired: its error says so better than silence.
+    /// True if a key for the provider is configured; no command is run to find out. Also true for an expired
+    /// sign-in, so that its error is shown.
     pub fn has(&self, provider: &str, configured: &Configured) -> bool {
         if self.given_for(provider).is_some() {
             return true;
@@ -226,7 +229,7 @@ impl Credentials {
         })
     }
 
-    /// The key and headers for a request to `model`. Runs commands where values are commands.
+    /// The credentials and headers for a request to `model`. Runs the commands of values that are commands.
     pub fn resolve(
         &self,
         model: &Model,
@@ -240,12 +243,12 @@ impl Credentials {
         let open = row.is_some_and(|row| row.ambient == Ambient::Open);
         let entries = match self.file.entries() {
             Ok(entries) => entries,
-            // A server that takes requests without a key does not wait for the file to be repaired.
+            // A request that needs no key from the file is not blocked by an invalid file.
             Err(_) if open || self.given_for(&model.provider).is_some() => Arc::default(),
             Err(error) => return Err(StreamError::new(ErrorKind::Auth, error)),
         };
         let entry = entry_of(&entries, &model.provider);
-        let settings = settings_of(entry);
+        let mut settings = settings_of(entry);
         let env = self.env.with(&settings);
         let failed = |kind, message| match cancel.is_cancelled() {
             true => StreamError::aborted(),
@@ -269,7 +272,7 @@ impl Credentials {
         let mut headers = headers(model, row, configured, &found, &env, &self.vault, cancel)
             .map_err(|error| failed(ErrorKind::Request, error))?;
         let mut base_url = match &found.base_url {
-            // An address that the user gave stays.
+            // A base URL that the user configured is kept.
             Some(url) if is_catalogued(model) => Some(url.clone()),
             _ => base_url(model, row, &env).map_err(|error| failed(ErrorKind::Request, error))?,
         };
@@ -297,6 +300,16 @@ impl Credentials {
             headers.push(("authorization".to_owned(), Some(bearer)));
             let project = token.quota_project.map(Some);
             headers.extend(project.map(|project| ("x-goog-user-project".to_owned(), project)));
+        }
+        if row.is_some_and(|row| row.ambient == Ambient::Federation)
+            && matches!(found.source, Source::Ambient(_))
+            && !headers.iter().any(|(name, _)| name == "authorization")
+        {
+            let exchanged = self.federation.headers(&model.base_url, &env, cancel)?;
+            let token = exchanged.iter().find_map(|(_, value)| value.as_deref()?.strip_prefix("Bearer "));
+            self.vault.learn("anthropic.token", token.unwrap_or_default());
+            headers.extend(exchanged);
+            settings.extend(env.get(federation::RULE).map(|rule| (federation::RULE.to_owned(), rule)));
         }
         let header_carries_key = found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
         Ok(Resolved {
@@ -353,7 +366,7 @@ impl Credentials {
         Err(self.no_key(id, row))
     }
 
-    /// The key of an entry in auth.json; `None` for one that only has settings.
+    /// The key of an entry in auth.json; `None` for an entry that only has settings.
     fn stored_key(
         &self,
         id: &str,
@@ -425,7 +438,7 @@ impl Credentials {
                 " Application default credentials work too, with GOOGLE_CLOUD_PROJECT and \
                  GOOGLE_CLOUD_LOCATION."
             }
-            Ambient::None | Ambient::Open => "",
+            Ambient::None | Ambient::Open | Ambient::Federation => "",
         };
         let sign_in = match row.has_sign_in() {
             true => format!(" Or sign in: pi auth login {id}."),
@@ -439,13 +452,13 @@ impl Credentials {
     }
 }
 
-/// The variable whose key this model's server may see.
+/// The environment variable whose key may be sent to the model's server; `None` if none is set.
 fn key_variable(row: &Provider, model: &Model, env: &Env) -> Option<&'static str> {
     if row.id == local::PROVIDER { local::key_variable(&model.base_url, env) } else { row.key_variable(env) }
 }
 
-/// What stands in for a key. More than [`Provider::ambient`] knows is looked at, since the model was
-/// chosen: `stored` is an entry that leaves the key to the cloud's own sources.
+/// Describes what replaces a key in requests to `model`. Checks more than [`Provider::ambient`], since the
+/// model is known. `stored`: true if auth.json has an entry without a key.
 fn ambient(row: Option<&Provider>, model: &Model, stored: bool, env: &Env) -> Option<&'static str> {
     if let Some(what) = row.and_then(|row| row.ambient(env)) {
         return Some(what);
@@ -460,18 +473,18 @@ fn ambient(row: Option<&Provider>, model: &Model, stored: bool, env: &Env) -> Op
     }
 }
 
-/// A model on Vertex AI is asked without a key of its own.
+/// True if a model on Vertex AI needs an access token: there is no API key and no `authorization` header.
 fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
     let key = found.key.as_ref().map(Secret::expose);
     key.is_none_or(google::is_placeholder) && !headers.iter().any(|(name, _)| name == "authorization")
 }
 
-/// True if the model's address is the one that the catalogue has for its provider.
+/// True if the model's base URL is the one that the catalogue has for its provider.
 fn is_catalogued(model: &Model) -> bool {
     catalogue::first(&model.provider).is_some_and(|known| known.base_url == model.base_url)
 }
 
-/// What a sign-in cannot be used without.
+/// Checks that a sign-in has a token and an expiry.
 fn check_sign_in(entry: &Value, place: &str) -> Result<(), String> {
     if entry.get("access").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(format!("{place} has no \"access\" token"));
@@ -482,7 +495,7 @@ fn check_sign_in(entry: &Value, place: &str) -> Result<(), String> {
     }
 }
 
-/// A key fit for a header: without blanks around it, and without characters that no header may hold.
+/// The key without surrounding blanks; an error if it is empty or invalid in a header.
 fn usable(key: &Secret, provider: &str, source: &Source) -> Result<Secret, String> {
     let text = key.expose().trim();
     if text.is_empty() {
@@ -547,7 +560,7 @@ fn headers(
     Ok(headers)
 }
 
-/// The model's address with the provider's settings in it; `None` where it is complete.
+/// The model's base URL with variables such as `{NAME}` replaced; `None` if there is nothing to replace.
 fn base_url(model: &Model, row: Option<&Provider>, env: &Env) -> Result<Option<String>, String> {
     let Some(row) = row else { return Ok(None) };
     if row.id == "llama.cpp" {

@@ -1,13 +1,12 @@
-//! Writing auth.json: one writer at a time, the old file or the new one and never a half.
+//! Writes auth.json: one writer at a time, and the file is replaced atomically.
 //!
-//! Writers hold two locks. Ours is the kernel's, on the folder: who waits for it is woken when it is
-//! free, and it ends with the process that held it. The other is the reference's, a folder
-//! `auth.json.lock` that exists while somebody writes; both programs may run side by side. One that is
-//! older than its holder may take is left from a crash, and so is one that bears our mark while we hold
-//! the kernel's lock.
+//! A writer holds two locks. The first is a kernel lock on the folder: it wakes the next writer, and ends
+//! with its process. The second is the reference's lock, a folder `auth.json.lock` that exists during a
+//! write, since both programs may run side by side. A lock folder left by a crash is removed: one that is too
+//! old, or one that bears the mark of this program while this process holds the kernel lock.
 //!
-//! The whole file is read again under the lock and only one entry of it changed. A file that cannot be
-//! read as JSON is never written over.
+//! Under the locks the whole file is read again and only one entry is changed. A file that is not valid JSON
+//! is never overwritten.
 
 use super::file::read_entries;
 use crate::base::cancel::CancelToken;
@@ -20,30 +19,32 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// For the lock to become free. The reference waits as long, and holds it no longer.
+/// Time limit of the wait for a lock, and the age of a lock folder that counts as left by a crash; as in the
+/// reference.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at the reference's lock, for which nobody wakes us.
+/// Interval for checking the reference's lock, which gives no notice when it is released.
 const LOOK: Duration = Duration::from_millis(20);
-/// Nanoseconds of the time of a lock of ours. The reference writes whole milliseconds.
+/// The nanoseconds in the time of a lock folder made by this program. The reference writes whole
+/// milliseconds.
 const MARK_NANOS: u64 = 70_000_105;
 
-/// auth.json, while nobody else can change it.
+/// auth.json, locked for writing.
 pub(super) struct Store {
     path: PathBuf,
-    /// Given back before the kernel's lock: whoever holds that one takes a marked folder for left behind.
+    /// Released before the kernel lock: the holder of the kernel lock removes a marked lock folder.
     _foreign: FolderLock,
-    /// Holds the kernel's lock; none where the file system has no locks.
+    /// Holds the kernel lock; `None` if the file system has no locks.
     _folder: Option<File>,
 }
 
-/// The place of the new content, which is there before the old token is given away for it.
+/// The new file, created before a token is renewed, so that the new token can be saved.
 pub(super) struct Draft {
     temp: Temp,
     target: PathBuf,
 }
 
 impl Store {
-    /// Waits for its turn. Makes the folder if there is none.
+    /// Waits for both locks. Creates the folder if it is missing.
     pub fn lock(path: &Path, cancel: &CancelToken) -> Result<Self, StreamError> {
         let folder = path.parent().unwrap_or(Path::new("/"));
         let opened = make_private_folder(folder).and_then(|()| File::open(folder));
@@ -53,17 +54,17 @@ impl Store {
         Ok(Self { path: path.to_owned(), _foreign: foreign, _folder: held })
     }
 
-    /// The entries as they are now.
     pub fn read(&self) -> Result<Map<String, Value>, StreamError> {
         let entries = read_entries(&self.path).map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
         Ok(entries.as_ref().clone())
     }
 
-    /// Makes room for a new content.
+    /// Creates the new file, still empty.
     pub fn draft(&self) -> Result<Draft, StreamError> {
         let make = || {
             let target = place_of(&self.path)?;
-            // There is one writer, so one name is enough, and what a crash left is not left for long.
+            // There is one writer, so a fixed name suffices, and the next write replaces a file left by a
+            // crash.
             let temp = Temp::named(target.with_file_name(".auth.json.new"))?;
             Ok(Draft { temp, target })
         };
@@ -72,7 +73,7 @@ impl Store {
 }
 
 impl Draft {
-    /// Puts the entries in the place of the old ones.
+    /// Replaces auth.json with `entries`.
     pub fn commit(mut self, entries: &Map<String, Value>) -> Result<(), StreamError> {
         let written = serde_json::to_vec_pretty(entries).map_err(io::Error::other);
         let written = written.and_then(|text| {
@@ -89,7 +90,7 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> StreamError {
     StreamError::new(ErrorKind::Auth, text)
 }
 
-/// `left`: the lock, where it is one that a program can leave behind. The kernel's ends with its holder.
+/// The error after waiting too long. `left`: the lock folder, if it may have been left by a crash.
 fn busy(path: &Path, left: Option<&Path>) -> StreamError {
     let what = match left {
         Some(left) => format!("If none is running, remove {}", left.display()),
@@ -100,15 +101,15 @@ fn busy(path: &Path, left: Option<&Path>) -> StreamError {
     StreamError::new(ErrorKind::Timeout, text)
 }
 
-/// `None` where the file system has no locks.
+/// Takes the kernel lock; `None` if the file system has no locks.
 fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Option<File>, StreamError> {
     match file.try_lock() {
         Ok(()) => return Ok(Some(file)),
         Err(TryLockError::Error(_)) => return Ok(None),
         Err(TryLockError::WouldBlock) => {}
     }
-    // Nothing but the lock's release ends this wait, so a thread does it; one that comes too late gives
-    // the lock back.
+    // Only the release of the lock ends this wait, so a thread waits; a thread that succeeds after the time
+    // limit releases the lock again.
     let (sender, locked) = bounded(0);
     let waiting = std::thread::Builder::new().name("auth.json lock".into());
     let waiting = waiting.spawn(move || {
@@ -126,14 +127,14 @@ fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Opti
     }
 }
 
-/// Makes the reference's lock.
+/// Takes the reference's lock. `alone`: true if the kernel lock is held.
 fn take_foreign(path: &Path, alone: bool, cancel: &CancelToken) -> Result<FolderLock, StreamError> {
     let place = FolderLock::place(path);
     let mut looks = PATIENCE.as_millis() / LOOK.as_millis();
     loop {
         let taken = FolderLock::take(path, |about| is_left(about, alone));
         if let Some(lock) = taken.map_err(|error| cannot("write beside", path, &error))? {
-            // A lock without the mark is only waited for longer, should we be killed.
+            // A lock without the mark only takes longer to expire after a crash.
             let _ = mark(&place);
             return Ok(lock);
         }
@@ -153,7 +154,8 @@ fn mark(foreign: &Path) -> io::Result<()> {
     File::open(foreign)?.set_times(FileTimes::new().set_modified(time))
 }
 
-/// True if the holder of this lock is gone. `alone`: no other process of ours can hold one.
+/// True if the lock folder was left by a crash. `alone`: true if no other process of this program can hold a
+/// lock.
 fn is_left(facts: &Metadata, alone: bool) -> bool {
     let Ok(time) = facts.modified() else {
         return false;

@@ -1,11 +1,11 @@
 //! Access tokens for Google Cloud, from application default credentials.
 //!
-//! Looked for as Google's own programs do it: the file that `GOOGLE_APPLICATION_CREDENTIALS` names, the one
-//! that `gcloud auth application-default login` writes, the metadata server of the machine. A token is
-//! kept for all requests and renewed shortly before it expires. Only a request to a model on Vertex AI
-//! that has no key asks; nothing here runs before.
+//! Sources in the order of Google's own programs: the file that `GOOGLE_APPLICATION_CREDENTIALS` names, the
+//! file that `gcloud auth application-default login` writes, the metadata server of the machine. A token is
+//! cached for all requests and renewed shortly before it expires. The search runs only before a request to a
+//! model on Vertex AI without an API key.
 //!
-//! Federated and impersonated identities are not read: the error says what to do instead.
+//! Federated and impersonated identities are not supported; the error says what to do instead.
 
 mod service_account;
 #[cfg(test)]
@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 const METADATA: &str = "169.254.169.254";
 const METADATA_PATH: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
-/// On Google's machines it answers at once; elsewhere nobody does.
+/// Time limit of a request to the metadata server, which answers only on Google's machines.
 const METADATA_LIMIT: Duration = Duration::from_secs(3);
 
 const SIGN_IN: &str = "Run: gcloud auth application-default login";
@@ -41,11 +41,11 @@ const SIGN_IN: &str = "Run: gcloud auth application-default login";
 #[derive(Clone)]
 pub struct Token {
     pub access: Secret,
-    /// Who pays, where that is not the project of the credential.
+    /// The project to bill, if it differs from the project of the credential.
     pub quota_project: Option<String>,
 }
 
-/// The token, kept for all requests of a process.
+/// Google Cloud credentials of a process, with a cached token.
 #[derive(Default)]
 pub struct Gcp {
     kept: Expiring<Token>,
@@ -71,11 +71,11 @@ impl Gcp {
 
 pub struct CredentialsFile {
     pub path: PathBuf,
-    /// The user says where it is; otherwise it may not be there.
+    /// True if the user named the file; otherwise it may be missing.
     named: bool,
 }
 
-/// Where application default credentials are, if they are in a file.
+/// The path of the file with application default credentials; `None` if the home folder is unknown.
 pub fn credentials_file(env: &Env) -> Option<CredentialsFile> {
     const NAME: &str = "application_default_credentials.json";
     if let Some(path) = env.get("GOOGLE_APPLICATION_CREDENTIALS") {
@@ -89,7 +89,7 @@ pub fn credentials_file(env: &Env) -> Option<CredentialsFile> {
     Some(CredentialsFile { path: folder.join(NAME), named: false })
 }
 
-/// True if the metadata server may be asked: the user says where it is, or this is one of Google's machines.
+/// True if the metadata server should be asked: the environment names it, or the machine is Google's.
 pub fn has_metadata(env: &Env) -> bool {
     let detection = env.get("METADATA_SERVER_DETECTION").map(|how| how.to_lowercase());
     match detection.as_deref() {
@@ -107,7 +107,7 @@ fn from_file(path: &Path, cancel: &CancelToken) -> Result<(Token, Option<u64>), 
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| refused(format!("Cannot read Google's credentials {name}: {error}. {SIGN_IN}")))?;
-    // The parser's own words are left out, since they may quote the text.
+    // The parser's message is omitted, since it may quote a secret.
     let said: Value = serde_json::from_str(&text)
         .map_err(|_| refused(format!("Google's credentials {name} are not valid JSON. {SIGN_IN}")))?;
     let text = |field: &str| {

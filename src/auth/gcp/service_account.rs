@@ -1,4 +1,4 @@
-//! What a service account shows instead of a password: a statement signed with its key (RFC 7523).
+//! Signs the JSON web token with which a service account requests an access token (RFC 7523).
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::{Value, json};
 
-/// The longest that Google accepts, in seconds.
+/// The longest lifetime that Google accepts, in seconds.
 const LIFE: u64 = 3600;
 
 pub struct Claims<'a> {
@@ -18,8 +18,8 @@ pub struct Claims<'a> {
     pub now_ms: u64,
 }
 
-/// A JSON web token, signed with RS256. `key` is PKCS#8 in PEM. The error continues the words "The
-/// private key …" and holds nothing of it.
+/// A JSON web token, signed with RS256. `key` is PKCS#8 in PEM. An error is the end of a sentence that begins
+/// "The private key", and does not quote the key.
 pub fn assertion(claims: &Claims<'_>, key: &str, key_id: Option<&str>) -> Result<String, &'static str> {
     let der =
         PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).map_err(|_| "is not a PKCS#8 key in PEM form")?;

@@ -1,10 +1,11 @@
-//! The way through a browser: it comes back to a server of ours, or the user pastes where it went.
+//! The browser flow: the provider redirects the browser to a local server, or the user pastes the redirect
+//! address.
 
 use super::callback::{Callback, Expected};
 use super::client::{Client, Grant};
 use super::entry::{cancelled, failed};
 use super::flow::Flow;
-use super::form;
+use super::form::{self, Returned};
 use super::interaction::{Answer, Event, Prompt};
 use super::pkce::{self, Pkce};
 use super::token::Token;
@@ -12,35 +13,38 @@ use super::wire::Wire;
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, bounded, never, select};
 
-/// Attempts to paste something that makes sense.
+/// Maximum number of invalid pastes.
 const ATTEMPTS: usize = 5;
 
-/// How a provider's browser flow differs from the others.
+/// The parts of a browser flow that depend on the provider.
 pub(super) struct Browser {
-    /// The page that the user is sent to.
+    /// Returns the URL of the provider's authorization page.
     pub page: fn(&Wire<'_>) -> Result<String, StreamError>,
     /// Extra parameters of the authorization URL.
     pub query: &'static [(&'static str, &'static str)],
-    /// Where the browser is to come back to, as the provider knows it.
+    /// Port, host and path of the redirect address registered with the provider.
     pub port: u16,
+    /// True if a free port is used when `port` is taken.
+    pub any_port: bool,
     pub host: &'static str,
     pub path: &'static str,
-    /// Who answers, for people.
+    /// Name of the provider, for messages.
     pub name: &'static str,
-    /// The state is the verifier, and is sent to the token endpoint too.
+    /// True if the PKCE verifier is used as the state, which is then also sent to the token endpoint.
     pub state_is_verifier: bool,
-    /// Told while the token is asked for.
+    /// A message shown while the token is requested.
     pub progress: Option<&'static str>,
 }
 
 impl Browser {
-    /// Sends the user to the provider's page, and exchanges what comes back for a token.
+    /// Opens the provider's page, and exchanges the returned code for a token.
     pub(super) fn sign_in(&self, flow: &Flow<'_>, client: &Client) -> Result<Token, StreamError> {
         let page = (self.page)(&flow.wire)?;
         let pkce = Pkce::new()?;
         let state = if self.state_is_verifier { pkce.verifier.clone() } else { pkce::random()? };
         let back = Return {
             port: self.port,
+            any_port: self.any_port,
             host: self.host,
             path: self.path.to_owned(),
             state: Some(state.clone()),
@@ -71,34 +75,44 @@ impl Browser {
     }
 }
 
-/// Where the browser is to come back to.
+/// The redirect address, and the state expected in it.
 pub(super) struct Return {
-    /// 0: any that is free.
+    /// 0 for any free port.
     pub port: u16,
-    /// As the provider knows it.
+    /// True if a free port is used when that one is taken.
+    pub any_port: bool,
+    /// Host as registered with the provider.
     pub host: &'static str,
     pub path: String,
     pub state: Option<String>,
     pub name: &'static str,
 }
 
-/// A code, and the address that it was asked for with.
+/// An authorization code, and the redirect address of its request.
 pub(super) struct Code {
     pub code: String,
     pub redirect_uri: String,
+    /// Client id issued by the sign-in, if any.
+    pub client_id: Option<String>,
 }
 
-/// Sends the user to `authorize(redirect_uri)` and waits for the code.
+/// Shows the user the URL `authorize(redirect_uri)` and waits for the code.
 pub(super) fn code(
     flow: &Flow<'_>,
     back: Return,
     authorize: impl FnOnce(&str) -> String,
 ) -> Result<Code, StreamError> {
-    let Return { port, host, path, state, name } = back;
+    let Return { port, any_port, host, path, state, name } = back;
     let wanted = flow.wire.hosts.port(port);
-    let expected = Expected { path: path.clone(), state: state.clone(), name };
     let callback_host = flow.wire.env.get("PI_OAUTH_CALLBACK_HOST");
-    let callback = Callback::start(callback_host.as_deref(), wanted, expected);
+    let start = |port| {
+        let expected = Expected { path: path.clone(), state: state.clone(), name };
+        Callback::start(callback_host.as_deref(), port, expected)
+    };
+    let mut callback = start(wanted);
+    if callback.is_err() && any_port {
+        callback = start(0).or(callback);
+    }
     let port = callback.as_ref().map_or(port, |callback| callback.port);
     let redirect_uri = format!("http://{host}:{port}{path}");
     let problem = callback
@@ -117,32 +131,33 @@ pub(super) fn code(
 
     let received = callback.as_ref().map_or_else(|_| never(), |callback| callback.received.clone());
     let stop_asking = flow.wire.cancel.child();
-    let code = std::thread::scope(|scope| {
+    let found = std::thread::scope(|scope| {
         let (sender, pasted) = bounded(1);
         let asker = std::thread::Builder::new().name("sign-in paste".into());
         let (stop, redirect, state) = (&stop_asking, &redirect_uri, &state);
         let asker = asker.spawn_scoped(scope, move || {
             let _ = sender.send(paste(flow, redirect, state.as_deref(), stop));
         });
-        let code = match asker {
+        let found = match asker {
             Ok(_) => wait(flow, &received, &pasted, problem),
             Err(error) => Err(failed(format!("cannot start a thread: {error}"))),
         };
         stop_asking.cancel();
-        code
+        found
     })?;
-    Ok(Code { code, redirect_uri })
+    Ok(Code { code: found.code, redirect_uri, client_id: found.client_id })
 }
 
-type Pasted = Option<Result<String, StreamError>>;
+type Pasted = Option<Result<Returned, StreamError>>;
 
-/// Whichever comes first. Where nobody can be asked the browser is waited for alone.
+/// Waits for the code from the browser or from the user, whichever comes first. If nobody can be asked, only
+/// the browser can supply it.
 fn wait(
     flow: &Flow<'_>,
-    received: &Receiver<Result<String, StreamError>>,
+    received: &Receiver<Result<Returned, StreamError>>,
     pasted: &Receiver<Pasted>,
     problem: Option<String>,
-) -> Result<String, StreamError> {
+) -> Result<Returned, StreamError> {
     let cancel = flow.wire.cancel.receiver();
     let gone = || Err(failed("the callback server ended"));
     select! {
@@ -160,7 +175,7 @@ fn wait(
     }
 }
 
-/// Asks for the address or the code until it makes sense; `None` where nobody can be asked.
+/// Asks for the redirect address or the code until the input is valid; `None` if nobody can be asked.
 fn paste(
     flow: &Flow<'_>,
     redirect_uri: &str,
@@ -186,7 +201,7 @@ fn paste(
                     "That is the address of another sign-in (its state differs). Start from the link above.",
                 );
             }
-            Some(pasted) => return Some(Ok(pasted.code)),
+            Some(pasted) => return Some(Ok(pasted)),
             None => flow.progress(format!("There is no code in that. It begins with {redirect_uri}?")),
         }
     }

@@ -1,12 +1,12 @@
-//! The server that the browser comes back to: on loopback, for one good request.
+//! A local HTTP server that receives the redirect at the end of a browser flow.
 //!
-//! Browsers open connections that they never use, ask for icons, and are reloaded by impatient users;
-//! other programs of the machine may knock too. So each connection has a thread with a short patience, a
-//! wrong request gets an answer and changes nothing, and only the expected path with the expected state
-//! ends the wait. Dropping the server closes all of it at once.
+//! Browsers open connections that they never use, request icons, and reload pages; other programs may connect
+//! too. Each connection therefore has its own thread and a short time limit; an unexpected request gets an
+//! error page and has no effect; only the expected path with the expected state ends the wait. Dropping the
+//! server closes all connections at once.
 
 use super::entry::failed;
-use super::form;
+use super::form::{self, Returned};
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, Read, Write};
@@ -15,34 +15,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a browser may take to send its request.
+/// Time limit for reading a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Largest head of a request, in bytes.
 const HEAD_LIMIT: usize = 32 << 10;
-/// Connections served at a time.
+/// Maximum number of connections served at a time.
 const CONNECTIONS: usize = 16;
 
-/// Running until it is dropped.
+/// The server, which runs until dropped.
 pub(super) struct Callback {
     pub port: u16,
-    /// The code, or why there is none; once.
-    pub received: Receiver<Result<String, StreamError>>,
+    /// Receives the parameters of the redirect, or the error of the sign-in, once.
+    pub received: Receiver<Result<Returned, StreamError>>,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// What a good request looks like.
+/// The expected request.
 pub(super) struct Expected {
     pub path: String,
-    /// None where the provider sends none back; the path is then one that nobody can guess.
+    /// `None` if the provider returns no state; the path is then random.
     pub state: Option<String>,
-    /// Who the user signs in to.
+    /// Name of the provider, for messages.
     pub name: &'static str,
 }
 
 struct Shared {
     expected: Expected,
-    sender: Sender<Result<String, StreamError>>,
+    sender: Sender<Result<Returned, StreamError>>,
     open: Mutex<Open>,
     wake: SocketAddr,
 }
@@ -54,8 +54,8 @@ struct Open {
 }
 
 impl Callback {
-    /// Listens on `port` (0: any that is free) of loopback, or of the address `host`, for machines whose
-    /// loopback the browser reaches by another one.
+    /// Listens on `port` (0 for any free port) of `host`, by default of loopback. Another `host` serves a
+    /// browser on another machine.
     pub fn start(host: Option<&str>, port: u16, expected: Expected) -> io::Result<Self> {
         let address = match host.unwrap_or("127.0.0.1") {
             "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -100,7 +100,7 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all waits: of the acceptor by a last connection, of the others by closing their sockets.
+    /// Ends all threads: closes their sockets, and wakes the acceptor with a connection.
     fn close(&self) {
         let sockets = {
             let mut open = self.lock();
@@ -149,7 +149,7 @@ impl Shared {
         }
     }
 
-    /// False when the connection is not to be served.
+    /// Registers a connection. False if it must not be served.
     fn enter(&self, number: usize, stream: &TcpStream, running: usize) -> bool {
         let mut open = self.lock();
         if open.ending || running >= CONNECTIONS {
@@ -171,7 +171,7 @@ impl Shared {
             return;
         };
         let (status, text, outcome) = self.judge(target.as_deref());
-        // The page comes first: what follows the outcome closes the connection.
+        // The page is sent first: the receiver of the outcome closes the connection.
         let _ = stream.write_all(page(status, &text).as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
         if let Some(outcome) = outcome {
@@ -179,8 +179,9 @@ impl Shared {
         }
     }
 
-    /// The answer to a request for `target`; `None`: not a GET.
-    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<String, StreamError>>) {
+    /// The status and page for a GET of `target`, and the outcome if it ends the wait. `None` stands for
+    /// another method.
+    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<Returned, StreamError>>) {
         const BAD: &str = "400 Bad Request";
         let name = self.expected.name;
         let Some(target) = target else {
@@ -202,7 +203,7 @@ impl Shared {
             let text = format!("{name} did not allow the sign-in: {about}");
             return (BAD, text.clone(), Some(Err(failed(text))));
         }
-        match filled("code") {
+        match form::returned(query) {
             Some(code) => {
                 let text = format!("{name} has answered. Go back to pi; this page can be closed.");
                 ("200 OK", text, Some(Ok(code)))
@@ -212,7 +213,8 @@ impl Shared {
     }
 }
 
-/// What a GET asks for; `Some(None)` for other methods, `None` when there is no request.
+/// Reads a request and returns the target of a GET; `Some(None)` for other methods, `None` if no complete
+/// head arrives.
 fn read_target(stream: &mut TcpStream) -> Option<Option<String>> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! The token endpoint of a provider: a code for a token, and a new token for an old one.
+//! Requests to a provider's token endpoint: exchanges a code for a token, and renews a token.
 
 use super::entry::{Entry, cancelled, refresh_token};
 use super::token::{Lifetime, Token};
@@ -7,23 +7,23 @@ use crate::llm::event::{ErrorKind, StreamError};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// What a program is to a provider that gives tokens.
+/// An OAuth client, as registered with a provider.
 pub(super) struct Client {
     pub id: &'static str,
-    /// Empty where none is asked for.
+    /// Empty if the provider expects no scope.
     pub scope: &'static str,
     /// Scheme and host of the provider's sign-in server.
     pub host: fn(&Wire<'_>) -> Result<String, StreamError>,
     /// Path of the token endpoint.
     pub path: &'static str,
     pub encoding: Encoding,
-    /// What a request is called in errors.
+    /// Names of the two requests in error messages.
     pub exchange: &'static str,
     pub refresh: &'static str,
     pub lifetime: Lifetime,
-    /// Adds to a token what the provider's entry has besides.
+    /// Adds provider-specific fields to a token.
     pub complete: fn(&Answer, Token) -> Result<Token, StreamError>,
-    /// How often a renewal is asked again of a server that stumbles.
+    /// Maximum number of retries of a renewal after a server or connection error.
     pub retries: u32,
 }
 
@@ -33,17 +33,17 @@ pub(super) enum Encoding {
     Json,
 }
 
-/// What came back from the browser, and what it was asked for with.
+/// An authorization code, and the parameters of its request.
 pub(super) struct Grant<'a> {
     pub code: &'a str,
     pub verifier: &'a str,
     pub redirect_uri: &'a str,
-    /// Sent where the provider asks for it.
+    /// Set if the provider expects the state at the token endpoint.
     pub state: Option<&'a str>,
 }
 
 impl Client {
-    /// Asks the token endpoint.
+    /// Sends a request to the token endpoint.
     pub fn ask(&self, wire: &Wire<'_>, fields: &[(&str, &str)]) -> Result<Answer, StreamError> {
         let url = format!("{}{}", (self.host)(wire)?, self.path);
         match self.encoding {
@@ -55,7 +55,7 @@ impl Client {
         }
     }
 
-    /// Reads the answer of the token endpoint.
+    /// Reads a token from the answer of the token endpoint. `what` names the request in errors.
     pub fn read(&self, answer: &Answer, what: &str, old_refresh: Option<&str>) -> Result<Token, StreamError> {
         let token = Token::read(answer, what, old_refresh, self.lifetime)?;
         (self.complete)(answer, token)
@@ -74,7 +74,7 @@ impl Client {
         self.read(&self.ask(wire, &fields)?, self.exchange, None)
     }
 
-    /// Asks for a new token with the refresh token of `entry`.
+    /// Requests a new token with the refresh token of `entry`.
     pub fn renew(&self, wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
         let refresh = refresh_token(entry)?;
         let fields = [("grant_type", "refresh_token"), ("client_id", self.id), ("refresh_token", refresh)];
@@ -92,7 +92,7 @@ impl Client {
     }
 }
 
-/// For providers whose entry has no more than the token.
+/// The `complete` of a provider without additional fields.
 pub(super) fn as_it_is(_: &Answer, token: Token) -> Result<Token, StreamError> {
     Ok(token)
 }

@@ -1,4 +1,4 @@
-//! OpenAI Codex: ChatGPT Plus and Pro. The device flow is OpenAI's own, and a token names its account.
+//! OpenAI Codex (ChatGPT Plus and Pro): a device flow of OpenAI's own, and the account id in its tokens.
 
 use super::client::Grant;
 use super::device::{self, Pace, Poll};
@@ -22,7 +22,7 @@ const DEVICE_PAGE: &str = "https://auth.openai.com/codex/device";
 const DEVICE_REDIRECT: &str = "https://auth.openai.com/deviceauth/callback";
 const DEVICE_SECONDS: u64 = 15 * 60;
 
-/// Where an access token names its account.
+/// The claim of an access token that holds the account id.
 const CLAIM: &str = "https://api.openai.com/auth";
 
 pub(super) fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
@@ -37,7 +37,7 @@ pub(super) fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     }
     let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
     let (id, user_code) = (field("device_auth_id")?, field("user_code")?);
-    // The interval comes as a text.
+    // The interval is a number in a string.
     let interval = answer.text("interval").and_then(|text| text.trim().parse().ok());
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     CODEX.exchange(wire, &grant)
 }
 
-/// Adds the account that the token names.
+/// Adds the account id in the access token.
 pub(super) fn with_account(_: &Answer, mut token: Token) -> Result<Token, StreamError> {
     let account = account_id(&token.access);
     let account = account.ok_or_else(|| failed("OpenAI's token does not name an account"))?;
@@ -75,7 +75,7 @@ pub(super) fn with_account(_: &Answer, mut token: Token) -> Result<Token, Stream
     Ok(token)
 }
 
-/// What the token's own text says; the server alone can check its signature.
+/// The account id in a JSON web token. The signature is not checked: only the server can do that.
 fn account_id(access: &str) -> Option<String> {
     let mut parts = access.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,8 +1,8 @@
-//! GitHub Copilot: a code for github.com or an enterprise domain, and with GitHub's token one of Copilot's
-//! own, which says where its server is.
+//! GitHub Copilot: a device flow at github.com or an enterprise domain; the GitHub token is then exchanged
+//! for a Copilot token, which names the model server.
 //!
-//! The reference sends an editor's name with each of these requests. We send our own, which GitHub may
-//! refuse.
+//! The reference identifies itself as an editor in these requests. This program sends its own name, which
+//! GitHub may refuse.
 
 use super::device::{self, Device};
 use super::entry::{Entry, failed, refresh_token, text};
@@ -30,9 +30,9 @@ const DEVICE: Device = Device {
 const GITHUB: &str = "github.com";
 const API_VERSION: &str = "2026-06-01";
 const INDIVIDUAL: &str = "https://api.individual.githubcopilot.com";
-/// Taken off a token's time, in seconds.
+/// Subtracted from a token's lifetime, in seconds.
 const MARGIN_SECONDS: u64 = 300;
-/// Asking again where there were too many requests: how often, and how long a wait is accepted.
+/// Maximum number of retries after status 429.
 const RETRIES: u32 = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
@@ -66,7 +66,7 @@ fn github_token(flow: &Flow<'_>, domain: &str) -> Result<String, StreamError> {
 pub(super) fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let domain = domain_of(entry);
     let mut token = copilot_token(wire, refresh_token(entry)?, domain.as_deref())?;
-    // The list is an addition: a token without it is better than none.
+    // The model list is optional: a token without one is still usable.
     match models(wire, &token.access, domain.as_deref(), 0) {
         Ok(models) => token.extra.push(("availableModelIds", models.available.into())),
         Err(error) if error.kind == ErrorKind::Aborted => return Err(error),
@@ -93,12 +93,13 @@ fn copilot_token(wire: &Wire<'_>, github: &str, enterprise: Option<&str>) -> Res
     })
 }
 
-/// The model server of a sign-in.
+/// Base URL of the model server of a sign-in.
 pub(super) fn base_url(entry: &Entry) -> Option<String> {
     Some(server(text(entry, "access").unwrap_or_default(), domain_of(entry).as_deref()))
 }
 
-/// The model server: the token names it (`...;proxy-ep=proxy.individual.githubcopilot.com;...`).
+/// Base URL of the model server, from the token (`...;proxy-ep=proxy.individual.githubcopilot.com;...`),
+/// otherwise from the enterprise domain.
 fn server(token: &str, enterprise: Option<&str>) -> String {
     let named = token.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
     let named = named.and_then(domain);
@@ -116,7 +117,7 @@ fn domain_of(entry: &Entry) -> Option<String> {
     domain(text(entry, "enterpriseUrl")?)
 }
 
-/// The host of a URL or of a bare domain.
+/// The host of a URL or of a bare domain, in lower case; `None` if invalid.
 fn domain(text: &str) -> Option<String> {
     let text = text.trim();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -128,7 +129,7 @@ fn domain(text: &str) -> Option<String> {
 
 struct Models {
     available: Vec<String>,
-    /// Known models that are not enabled for the account yet.
+    /// Models of the catalogue that the user must still enable for the account.
     off: Vec<String>,
 }
 
@@ -152,7 +153,8 @@ fn models(
     Ok(read_models(list, base == INDIVIDUAL))
 }
 
-/// `fallback`: accounts of this server may have no model marked for the picker, though some are enabled.
+/// Splits a model list into available models and models to enable. `fallback`: use the enabled models if none
+/// is marked for the picker.
 fn read_models(list: &[Value], fallback: bool) -> Models {
     struct Row<'a> {
         id: &'a str,
@@ -187,7 +189,7 @@ fn read_models(list: &[Value], fallback: bool) -> Models {
     }
 }
 
-/// Enables what can be, and gives it. Stops where the server has enough of it.
+/// Enables models for the account, and returns those that succeeded. Stops at status 429.
 fn enable(
     wire: &Wire<'_>,
     token: &str,
@@ -212,7 +214,7 @@ fn enable(
     Ok(enabled)
 }
 
-/// Asks again where the server has had too many requests and names a short time.
+/// Retries a request after status 429, unless the server asks for a wait longer than [`LONGEST_WAIT`].
 fn patient(
     wire: &Wire<'_>,
     retries: u32,

@@ -1,4 +1,4 @@
-//! The device flow (RFC 8628): asking again and again until the user has typed the code.
+//! The device flow (RFC 8628): polls the server until the user has entered the code.
 
 use super::client::Client;
 use super::entry::{cancelled, failed};
@@ -11,33 +11,33 @@ use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Added to the interval each time the server says `slow_down`.
+/// Added to the polling interval after each `slow_down`.
 const SLOWER: Duration = Duration::from_secs(5);
-/// Assumed lifetime of a code whose server names none, in seconds.
+/// Assumed lifetime of a code if the server names none, in seconds.
 pub(super) const LIFETIME_SECONDS: f64 = 15.0 * 60.0;
 
-/// How a provider's device flow differs from the others.
+/// The parts of a device flow that depend on the provider.
 pub(super) struct Device {
     pub client_id: &'static str,
     /// Path of the device authorization endpoint.
     pub path: &'static str,
-    /// Sent to it besides the client's id.
+    /// Additional fields of the authorization request.
     pub fields: &'static [(&'static str, &'static str)],
     pub token_path: &'static str,
     /// Name of the device code request in error messages.
     pub what: &'static str,
     pub token_what: &'static str,
-    /// Fields of the answer that may hold the page, the first that does is shown.
+    /// Answer fields that may hold the URL of the page; the first valid one is shown.
     pub pages: &'static [&'static str],
-    /// The page must be https.
+    /// True if the page must be https.
     pub secure_page: bool,
-    /// The server must say how long the code lives.
+    /// True if an answer without a lifetime is an error.
     pub needs_lifetime: bool,
-    /// The first poll comes after an interval.
+    /// True if the first poll comes after one interval.
     pub wait_first: bool,
 }
 
-/// The commonest device flow.
+/// Default values for the rows of the table.
 pub(super) const DEVICE: Device = Device {
     client_id: "",
     path: "",
@@ -51,14 +51,15 @@ pub(super) const DEVICE: Device = Device {
     wait_first: true,
 };
 
-/// Shows the user a code, waits until it was typed, and gives the token.
+/// Shows the user a code, waits until it was entered, and returns the token.
 pub(super) fn sign_in(flow: &Flow<'_>, client: &Client, device: &Device) -> Result<Token, StreamError> {
     let host = (client.host)(&flow.wire)?;
     let answer = authorize(flow, device, &host)?;
     client.read(&answer, device.token_what, None)
 }
 
-/// Shows the user a code of the server at `host`, and gives the answer of the token endpoint after it was typed.
+/// Shows the user a code of the server at `host`, and returns the answer of the token endpoint after it was
+/// entered.
 pub(super) fn authorize(flow: &Flow<'_>, device: &Device, host: &str) -> Result<Answer, StreamError> {
     let (wire, what) = (&flow.wire, device.what);
     let url = format!("{host}{}", device.path);
@@ -98,11 +99,10 @@ pub(super) fn authorize(flow: &Flow<'_>, device: &Device, host: &str) -> Result<
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// What a poll found.
 pub(super) enum Poll<T> {
     Done(T),
     Pending,
-    /// In seconds, where the server says.
+    /// The new interval in seconds, if the server names one.
     SlowDown(Option<f64>),
 }
 
@@ -112,8 +112,8 @@ pub(super) struct Pace {
     pub wait_first: bool,
 }
 
-/// Polls until it is done, fails or the code has expired. A poll that got no answer, or one of a server
-/// in trouble, is made again.
+/// Polls until the sign-in succeeds, fails or the code expires. A poll that fails with a server or connection
+/// error is repeated.
 pub(super) fn poll<T>(
     wire: &Wire<'_>,
     pace: &Pace,
@@ -154,12 +154,12 @@ fn is_passing(error: &StreamError) -> bool {
     matches!(error.kind, ErrorKind::Transport | ErrorKind::Timeout | ErrorKind::Provider)
 }
 
-/// At most a day: a server may say anything.
+/// A duration of at most a day.
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0))
 }
 
-/// What most servers answer to a poll that did not succeed.
+/// Reads the OAuth error of a failed poll.
 pub(super) fn read_error<T>(answer: &Answer, what: &str) -> Result<Poll<T>, StreamError> {
     match answer.error() {
         Some("authorization_pending") => Ok(Poll::Pending),

@@ -1,4 +1,4 @@
-//! The entry of auth.json that a sign-in gives, and the errors of a sign-in.
+//! The auth.json entry of a sign-in, and the errors of a sign-in.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use serde_json::{Map, Value};
@@ -19,7 +19,6 @@ pub(super) fn text<'e>(entry: &'e Entry, name: &str) -> Option<&'e str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The token that a renewal is asked with.
 pub(super) fn refresh_token(entry: &Entry) -> Result<&str, StreamError> {
     text(entry, "refresh").ok_or_else(|| failed("there is no \"refresh\" token"))
 }

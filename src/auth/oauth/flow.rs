@@ -1,11 +1,11 @@
-//! A sign-in under way: its requests, and what is told to the user and asked of the user.
+//! A running sign-in: its requests, and its dialog with the user.
 
 use super::entry::{cancelled, failed};
 use super::interaction::{Answer, Choice, Event, Interaction, Prompt};
 use super::wire::Wire;
 use crate::llm::event::StreamError;
 
-/// A sign-in under way.
+/// A running sign-in.
 pub(super) struct Flow<'a> {
     pub(super) wire: Wire<'a>,
     pub(super) interaction: &'a dyn Interaction,
@@ -20,7 +20,8 @@ impl Flow<'_> {
         self.tell(Event::Progress(text.into()));
     }
 
-    /// The chosen way; the first where nobody can be asked.
+    /// Asks the user to choose an option, and returns its id. If nobody can be asked, returns the first
+    /// option.
     pub(super) fn choose(
         &self,
         message: &str,
@@ -38,7 +39,7 @@ impl Flow<'_> {
         chosen.ok_or_else(no_such_way)
     }
 
-    /// A line of text; nothing where nobody can be asked.
+    /// Asks the user for a line of text. If nobody can be asked, returns an empty line.
     pub(super) fn line(&self, message: &str, placeholder: &str) -> Result<String, StreamError> {
         let prompt = Prompt::Text { message: message.to_owned(), placeholder: placeholder.to_owned() };
         match self.interaction.ask(&prompt, self.wire.cancel) {

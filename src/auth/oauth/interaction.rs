@@ -1,26 +1,26 @@
-//! What a sign-in tells the user and asks of the user.
+//! The dialog of a sign-in with the user.
 
 use crate::base::cancel::CancelToken;
 
-/// Whoever stands between a sign-in and the user: a terminal, a program at the other end of a pipe.
+/// Connects a sign-in to the user, for example through a terminal or an RPC client.
 pub trait Interaction: Sync {
     fn tell(&self, event: &Event);
 
-    /// Asks, and waits for the answer. Returns as soon as `cancel` is cancelled, which also happens when
-    /// the answer came another way; what it returns then does not matter. May be called on a thread of
-    /// the sign-in while `tell` is called on another.
+    /// Asks the user and waits for the answer. Must return as soon as `cancel` is cancelled, for example
+    /// because the browser returned first; the result is then ignored. May run on a different thread than
+    /// `tell`, at the same time.
     fn ask(&self, prompt: &Prompt, cancel: &CancelToken) -> Answer;
 }
 
-/// Texts are written here, but URLs and codes come from servers: strip control characters.
+/// An event of a sign-in. URLs and codes come from servers: strip control characters before printing them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// To be opened in a browser; http or https.
+    /// A page to open in a browser; http or https.
     Url {
         url: String,
         instructions: String,
     },
-    /// To be typed into the page.
+    /// A code that the user enters on a page.
     DeviceCode {
         user_code: String,
         url: String,
@@ -35,12 +35,12 @@ pub enum Prompt {
         message: String,
         placeholder: String,
     },
-    /// The `id` of an option is the answer.
+    /// A choice; the answer is the `id` of an option.
     Select {
         message: String,
         options: Vec<Choice>,
     },
-    /// A code, or the address that the browser was sent back to.
+    /// An authorization code, or the redirect address with one.
     Code {
         message: String,
         placeholder: String,
@@ -56,8 +56,8 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Text(String),
-    /// There is nobody to ask; the sign-in goes on as well as it can.
+    /// Nobody can be asked; the sign-in goes on without an answer if possible.
     Nobody,
-    /// The user does not want to sign in.
+    /// The user cancelled the sign-in.
     Cancelled,
 }

@@ -1,5 +1,5 @@
-//! Meta, with a code. The token of the sign-in only says who the user is; it is exchanged for a key that
-//! lives for a day, again and again until the sign-in itself has ended.
+//! Meta, with a device flow. The token of the sign-in is exchanged for an API key that is valid for a day;
+//! renewals exchange the token again.
 
 use super::device::{self, Device};
 use super::entry::{Entry, failed, refresh_token};

@@ -1,4 +1,4 @@
-//! What a sign-in is: a row of the table, and what its flows work with.
+//! A row of the sign-in table, and how its flows are run.
 
 use super::browser::Browser;
 use super::client::Client;
@@ -12,47 +12,49 @@ use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
 use std::time::{Duration, Instant};
 
-/// For all requests of a renewal together.
+/// Time limit of all requests of a renewal together.
 const RENEWAL_LIMIT: Duration = Duration::from_secs(15);
 
 /// How to sign in to a provider.
 pub struct Method {
     pub(super) provider: &'static str,
-    /// What the user signs in with.
+    /// The account or subscription, as shown to the user.
     pub label: &'static str,
-    /// Asked where there is more than one way.
+    /// Question shown if there are several ways.
     pub(super) question: &'static str,
     pub(super) ways: &'static [Way],
     pub(super) renewal: Renewal,
     pub(super) base_url: fn(&Entry) -> Option<String>,
-    /// The token travels as `Authorization: Bearer`, whatever the protocol does with a key.
+    /// True if the token is sent as `Authorization: Bearer` with every protocol.
     pub bearer: bool,
-    /// What to do where the provider refuses.
+    /// True if the sign-in requires the UUID of this installation.
+    pub needs_device: bool,
+    /// Advice after a refusal by the provider.
     pub otherwise: &'static str,
 }
 
-/// A way to sign in, with the id by which it is chosen.
+/// A way to sign in, and the id by which the user chooses it.
 pub(super) struct Way {
     pub(super) id: &'static str,
     pub(super) flow: Engine,
 }
 
-/// What a way is done with.
+/// The flow of a [`Way`].
 pub(super) enum Engine {
     Browser(&'static Client, Browser),
     Device(&'static Client, Device),
-    /// What only this provider does.
+    /// A flow that only one provider has.
     Own(fn(&Flow<'_>) -> Result<Token, StreamError>),
 }
 
-/// How a new token is had.
+/// How a token is renewed.
 pub(super) enum Renewal {
     Client(&'static Client),
     Own(fn(&Wire<'_>, &Entry) -> Result<Token, StreamError>),
 }
 
 impl Method {
-    /// Signs in, and gives the entry for auth.json.
+    /// Signs in, and returns the entry for auth.json.
     pub(crate) fn login(
         &self,
         setting: &Setting<'_>,
@@ -85,7 +87,7 @@ impl Method {
         }
     }
 
-    /// Asks for a new token, and puts it into the entry in the place of the old one.
+    /// Requests a new token, and writes it to `entry`.
     pub(crate) fn renew(
         &self,
         setting: &Setting<'_>,
@@ -103,7 +105,7 @@ impl Method {
         Ok(())
     }
 
-    /// Base URL that the sign-in's `entry` names; `None` if the model's own is used.
+    /// Base URL in the sign-in's `entry`; `None` if the model's base URL is used.
     pub fn base_url(&self, entry: &Entry) -> Option<String> {
         (self.base_url)(entry)
     }

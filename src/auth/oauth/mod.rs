@@ -1,18 +1,20 @@
-//! Signing in with a subscription instead of a key, and renewing what a sign-in gave.
+//! Signs in with a subscription instead of a key, and renews tokens.
 //!
-//! A sign-in is a row of the table (`table.rs`) with data for two flows: the browser comes back to a server of ours on this machine with a code (PKCE, and the
-//! address it was sent to can be pasted where the browser is elsewhere), or the user types a code that
-//! we show into a page of the provider while we ask whether it is done. What a sign-in gives is the
-//! provider's entry in auth.json, field for field as the reference writes it.
+//! Each provider is a row of a table (`table.rs`) with the data for one or both of two flows. In the browser
+//! flow (PKCE) the provider redirects the browser to a local server; if the browser runs elsewhere, the user
+//! pastes the redirect address. In the device flow the user enters a code on a page of the provider while the
+//! program polls. The result is the provider's entry in auth.json, field for field as in the reference.
 //!
-//! Requests go out under our own name: no header claims to be another program. A provider may refuse
-//! that; the error then says what else works.
+//! Requests carry this program's own name; no header claims to be another program. A provider may refuse such
+//! requests; the error then names alternatives.
 //!
-//! Whoever asks the user implements [`Interaction`]; nothing here sees a terminal. Not here: where the
-//! entry is stored and who renews it when (`auth::credential`).
+//! The user is asked through [`Interaction`], so this module needs no terminal. Not here: storing entries and
+//! deciding when to renew (`auth::credential`).
 
+mod anthropic;
 mod browser;
 mod callback;
+mod chatgpt;
 mod client;
 mod codex;
 mod copilot;
@@ -34,10 +36,11 @@ pub use interaction::{Answer, Choice, Event, Interaction, Prompt};
 pub use method::Method;
 pub(crate) use wire::{Clock, Hosts, RealClock, Setting};
 
-/// The provider whose sign-in serves every gateway of its kind.
+/// Id of the provider whose row serves all Radius gateways.
 const RADIUS: &str = "radius";
 
-/// The sign-in of a provider. `gateway`: models.json makes it a Radius gateway at this address.
+/// The sign-in of a provider; `None` if it has none. `gateway`: the address if models.json declares the
+/// provider as a Radius gateway.
 pub fn method(provider: &str, gateway: Option<&str>) -> Option<&'static Method> {
     let provider = match gateway {
         Some(_) => RADIUS,

@@ -1,4 +1,4 @@
-//! OpenRouter, through the browser. What comes of it is a key that does not end.
+//! OpenRouter, with a browser flow that yields an API key that never expires.
 
 use super::browser::{self, Return};
 use super::entry::{Entry, text};
@@ -17,9 +17,10 @@ pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let pkce = Pkce::new()?;
     let back = Return {
         port: 0,
+        any_port: false,
         host: "127.0.0.1",
         path: format!("/oauth/callback/{}", pkce::random()?),
-        // No state is sent back: the path stands in for it.
+        // The provider returns no state; the random path replaces it.
         state: None,
         name: "OpenRouter",
     };

@@ -1,5 +1,5 @@
-//! The proof that the program that asks for the tokens is the one that sent the user to the browser
-//! (RFC 7636).
+//! PKCE (RFC 7636): proves to the token endpoint that the program which requests the token also started the
+//! sign-in.
 
 use super::entry::failed;
 use crate::llm::event::StreamError;
@@ -21,7 +21,7 @@ impl Pkce {
     }
 }
 
-/// A text of 256 random bits that nobody can guess, fit for a URL.
+/// 256 random bits, encoded for a URL.
 pub fn random() -> Result<String, StreamError> {
     let mut bytes = [0; 32];
     let filled = SystemRandom::new().fill(&mut bytes);

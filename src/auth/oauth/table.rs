@@ -1,7 +1,7 @@
-//! The sign-ins: a row for each provider.
+//! The table of sign-ins, one row for each provider.
 //!
-//! A row is data for the flows (`browser`, `device`) and for the token endpoint (`client`); a provider that
-//! does more has a file of its own, with the functions that its row names.
+//! A row is data for the flows (`browser`, `device`) and for the token endpoint (`client`). A provider with
+//! steps of its own has a separate file with the functions named in its row.
 
 use super::browser::Browser;
 use super::client::{Client, Encoding, as_it_is};
@@ -10,12 +10,12 @@ use super::entry::failed;
 use super::method::{Engine, Method, Renewal, Way, no_base_url};
 use super::token::Lifetime;
 use super::wire::{Wire, web_address};
-use super::{codex, copilot, meta, openrouter};
+use super::{anthropic, chatgpt, codex, copilot, meta, openrouter};
 use crate::llm::event::StreamError;
 use crate::llm::http::is_loopback;
 use serde_json::Value;
 
-/// The commonest row.
+/// Default values for rows.
 const METHOD: Method = Method {
     provider: "",
     label: "",
@@ -24,10 +24,11 @@ const METHOD: Method = Method {
     renewal: Renewal::Own(|_, _| Err(failed("it cannot be renewed"))),
     base_url: no_base_url,
     bearer: false,
+    needs_device: false,
     otherwise: "",
 };
 
-/// The commonest client.
+/// Default values for clients.
 const CLIENT: Client = Client {
     id: "",
     scope: "",
@@ -41,7 +42,9 @@ const CLIENT: Client = Client {
     retries: 0,
 };
 
-static ANTHROPIC: Client = Client {
+pub(super) const ANTHROPIC_PAGE: &str = "https://claude.ai/oauth/authorize";
+
+pub(super) static ANTHROPIC: Client = Client {
     id: "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
     scope: "org:create_api_key user:profile user:inference user:sessions:claude_code \
             user:mcp_servers user:file_upload",
@@ -65,12 +68,25 @@ pub(super) static CODEX: Client = Client {
     ..CLIENT
 };
 
+pub(super) static CHATGPT: Client = Client {
+    // Registers a client, whose id comes back.
+    id: "dynamic_agent_client",
+    scope: "openid profile email offline_access resource.invoke chatgpt.tokens.use.direct",
+    host: |_| Ok(codex::HOST.to_owned()),
+    path: "/api/accounts/oauth/token",
+    exchange: "OpenAI token exchange",
+    refresh: "OpenAI token refresh",
+    lifetime: Lifetime { margin_seconds: 180, default_seconds: None },
+    complete: chatgpt::with_scopes,
+    ..CLIENT
+};
+
 static KIMI: Client = Client {
     id: "17e5f671-d194-4dfb-9706-5516cb48c098",
     host: kimi_host,
     path: "/api/oauth/token",
     refresh: "Kimi Code token refresh",
-    // The server is known to stumble.
+    // The server often fails with passing errors.
     retries: 3,
     ..CLIENT
 };
@@ -103,24 +119,38 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         provider: "anthropic",
         label: "Claude Pro or Max",
-        ways: &[Way {
-            id: "browser",
-            flow: Engine::Browser(
-                &ANTHROPIC,
-                Browser {
-                    page: |_| Ok("https://claude.ai/oauth/authorize".to_owned()),
-                    query: &[("code", "true")],
-                    port: 53692,
-                    host: "localhost",
-                    path: "/callback",
-                    name: "Anthropic",
-                    state_is_verifier: true,
-                    progress: Some("Asking Anthropic for the token..."),
-                },
-            ),
-        }],
+        question: "Sign in to Anthropic",
+        ways: &[
+            Way {
+                id: "browser",
+                flow: Engine::Browser(
+                    &ANTHROPIC,
+                    Browser {
+                        page: |_| Ok(ANTHROPIC_PAGE.to_owned()),
+                        query: &[("code", "true")],
+                        port: 53692,
+                        any_port: true,
+                        host: "localhost",
+                        path: "/callback",
+                        name: "Anthropic",
+                        state_is_verifier: true,
+                        progress: Some("Asking Anthropic for the token..."),
+                    },
+                ),
+            },
+            Way { id: "copy_code", flow: Engine::Own(anthropic::with_code) },
+        ],
         renewal: Renewal::Client(&ANTHROPIC),
         otherwise: "An API key works too: set ANTHROPIC_API_KEY, or pi auth login anthropic --stdin",
+        ..METHOD
+    },
+    Method {
+        provider: "openai",
+        label: "ChatGPT, for OpenAI's API",
+        ways: &[Way { id: "browser", flow: Engine::Own(chatgpt::login) }],
+        renewal: Renewal::Own(chatgpt::renew),
+        needs_device: true,
+        otherwise: "An API key works too: set OPENAI_API_KEY, or pi auth login openai --stdin",
         ..METHOD
     },
     Method {
@@ -140,6 +170,7 @@ pub(super) static METHODS: &[Method] = &[
                             ("originator", "pi"),
                         ],
                         port: 1455,
+                        any_port: false,
                         host: "localhost",
                         path: "/auth/callback",
                         name: "OpenAI",
@@ -216,6 +247,7 @@ pub(super) static METHODS: &[Method] = &[
                         page: radius_page,
                         query: &[("handoff", "url")],
                         port: 1456,
+                        any_port: false,
                         host: "127.0.0.1",
                         path: "/oauth/callback",
                         name: "The gateway",
@@ -276,8 +308,8 @@ pub(super) static METHODS: &[Method] = &[
     },
 ];
 
-/// Kimi's sign-in server. It can be another one, as in the reference, but never one without TLS on another
-/// machine.
+/// Kimi's sign-in server. Environment variables can replace it, as in the reference, but plain HTTP is
+/// accepted for loopback only.
 fn kimi_host(wire: &Wire<'_>) -> Result<String, StreamError> {
     let env = wire.env;
     let name = ["KIMI_CODE_OAUTH_HOST", "KIMI_OAUTH_HOST"].into_iter().find(|name| env.has(name));
@@ -293,7 +325,7 @@ fn kimi_host(wire: &Wire<'_>) -> Result<String, StreamError> {
     }
 }
 
-/// The page of a gateway, which says itself where it is.
+/// The authorization page of a Radius gateway, from its OAuth configuration.
 fn radius_page(wire: &Wire<'_>) -> Result<String, StreamError> {
     let what = "Radius OAuth configuration";
     let url = format!("{}/v1/oauth", (RADIUS.host)(wire)?);

@@ -1,4 +1,4 @@
-//! What a sign-in or a renewal gives.
+//! The token that a sign-in or a renewal yields.
 
 use super::entry::Entry;
 use super::wire::Answer;
@@ -10,27 +10,26 @@ use serde_json::Value;
 pub(super) struct Token {
     pub access: String,
     pub refresh: String,
-    /// Unix milliseconds.
+    /// When the access token expires, in Unix milliseconds.
     pub expires: u64,
-    /// What the provider adds. `Null` takes a field away.
+    /// Provider-specific fields of the entry. `Null` removes a field.
     pub extra: Vec<(&'static str, Value)>,
 }
 
-/// The largest whole number that JavaScript can tell from its neighbours.
+/// The expiry of a token that never expires: the largest integer that is safe in JavaScript.
 pub(super) const NEVER: u64 = (1 << 53) - 1;
 
-/// How the time of a token is read.
+/// How the expiry of a token is computed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lifetime {
-    /// Taken off, so that no token ends while a request is on its way.
+    /// Subtracted from the lifetime, so that no token expires during a request.
     pub margin_seconds: u64,
-    /// Where the server does not say.
+    /// Lifetime if the server names none; `None` makes that an error.
     pub default_seconds: Option<u64>,
 }
 
 impl Token {
-    /// Reads the answer of a token endpoint. A server that gives no new refresh token means the old one
-    /// to stay.
+    /// Reads the answer of a token endpoint. Without a new refresh token, `old_refresh` is kept.
     pub fn read(
         answer: &Answer,
         what: &str,
@@ -66,7 +65,7 @@ impl Token {
         entry
     }
 
-    /// Other fields of the entry stay, and so does the order.
+    /// Writes the token to `entry`. Other fields and the order are kept.
     pub fn write_to(self, entry: &mut Entry) {
         entry.insert("access".into(), self.access.into());
         entry.insert("refresh".into(), self.refresh.into());
@@ -80,13 +79,13 @@ impl Token {
     }
 }
 
-/// When a token of this age ends, in Unix milliseconds.
+/// When a token with this lifetime expires, in Unix milliseconds.
 pub(super) fn expiry(seconds: u64, margin_seconds: u64) -> u64 {
     let end = now_ms().saturating_add(seconds.saturating_mul(1000));
     end.saturating_sub(margin_seconds.saturating_mul(1000)).min(NEVER)
 }
 
-/// Seconds of a server, whatever it said.
+/// Truncates to whole seconds; saturates at the limits of `u64`.
 pub(super) fn whole(seconds: f64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     // a cast of a float saturates

@@ -1,4 +1,4 @@
-//! Requests of a sign-in: short, with a limit each, and with nothing secret in errors and logs.
+//! HTTP requests of a sign-in, with time limits, and without secrets in errors and logs.
 
 use super::entry::{cancelled, failed, text};
 use super::form;
@@ -9,20 +9,21 @@ use crate::llm::http::{self, Client, Method, Request, Secrets};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 
-/// Time limit of one request, answer included.
+/// Time limit of one request, including its answer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Most characters of a server's error text that are shown.
+/// Maximum length of a server's error text in messages, in characters.
 const DETAIL_CHARS: usize = 300;
 
-/// What is sent that a server's error must not show when it quotes it.
+/// Request fields whose values are hidden in error messages.
 const SECRET_FIELDS: &[&str] = &["code", "code_verifier", "device_auth_id", "device_code", "refresh_token"];
 
-/// Where the servers of the providers are. Tests, and nothing else, put one of their own in their place.
+/// Where requests are sent. Only tests replace the providers' servers.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Hosts {
     #[default]
     Real,
-    /// One server replaces all: it receives the paths `/auth.example.com/path`.
+    /// One server replaces all others: a request to `https://auth.example.com/path` becomes one for the path
+    /// `/auth.example.com/path`.
     #[cfg(test)]
     At(String),
 }
@@ -39,7 +40,7 @@ impl Hosts {
         }
     }
 
-    /// The port that the provider sends browsers back to.
+    /// The port of the redirect address; 0 for any free port.
     pub(super) fn port(&self, port: u16) -> u16 {
         match self {
             Self::Real => port,
@@ -49,11 +50,11 @@ impl Hosts {
     }
 }
 
-/// Time, so that tests need not wait.
+/// A clock that tests can replace, so that they need not wait.
 pub(crate) trait Clock: Send + Sync {
-    /// Since some moment.
+    /// Time since an arbitrary moment.
     fn now(&self) -> Duration;
-    /// True when cancelled before the time was over.
+    /// Waits for `time`. True if cancelled earlier.
     fn wait(&self, time: Duration, cancel: &CancelToken) -> bool;
 }
 
@@ -76,13 +77,15 @@ impl Clock for RealClock {
     }
 }
 
-/// What a sign-in is done in.
+/// The environment of a sign-in.
 pub(crate) struct Setting<'a> {
     pub hosts: &'a Hosts,
     pub clock: &'a dyn Clock,
     pub env: &'a Env,
     pub gateway: Option<&'a str>,
-    /// For requests, where the environment names no proxy.
+    /// UUID of this installation, for providers that require it.
+    pub device: Option<&'a str>,
+    /// Proxy of the settings, used if the environment names none.
     pub http_proxy: Option<&'a str>,
 }
 
@@ -91,14 +94,15 @@ pub(super) struct Wire<'a> {
     pub clock: &'a dyn Clock,
     pub env: &'a Env,
     pub gateway: Option<&'a str>,
+    pub device: Option<&'a str>,
     pub cancel: &'a CancelToken,
-    /// Variables that requests see before those of the process.
+    /// Variables that override the process environment for requests.
     request_env: Vec<(String, String)>,
-    /// When all requests together must be done.
+    /// Deadline of all requests together.
     until: Option<Instant>,
 }
 
-/// The proxy of the settings, where the environment names none.
+/// The proxy of the settings as a variable; empty if the environment names a proxy.
 fn proxies(setting: &Setting<'_>) -> Vec<(String, String)> {
     const NAMES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
     let is_known = |name: &str| setting.env.has(name) || setting.env.has(&name.to_lowercase());
@@ -110,17 +114,17 @@ fn proxies(setting: &Setting<'_>) -> Vec<(String, String)> {
     }
 }
 
-/// What a server said.
+/// The answer of a server.
 pub(super) struct Answer {
     pub status: u16,
-    /// The fields of a JSON object; none where it was something else.
+    /// The fields of a JSON object; empty if the body is not an object.
     pub fields: Map<String, Value>,
     pub retry_after: Option<String>,
-    /// The body, one line of it, without what was sent in secret.
+    /// The body as one line, without the secrets of the request.
     said: String,
 }
 
-/// A request being put together.
+/// A request under construction.
 pub(super) struct Ask<'a> {
     wire: &'a Wire<'a>,
     method: Method,
@@ -137,6 +141,7 @@ impl<'a> Wire<'a> {
             clock: setting.clock,
             env: setting.env,
             gateway: setting.gateway,
+            device: setting.device,
             cancel,
             request_env: proxies(setting),
             until,
@@ -177,7 +182,7 @@ impl Ask<'_> {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// Sends it. Error statuses are answers too.
+    /// Sends the request. An answer with an error status is not an `Err`.
     pub fn send(self) -> Result<Answer, StreamError> {
         let wire = self.wire;
         let left = wire.until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -221,8 +226,8 @@ impl Ask<'_> {
     }
 }
 
-/// The fields of an error, without what was sent in secret. Those of a success are left alone: a server
-/// may well give the same token again.
+/// Hides the secrets of the request in the fields of an error answer. Fields of a success are kept, since a
+/// server may return a token again.
 fn hidden(mut fields: Map<String, Value>, secrets: &Secrets, is_ok: bool) -> Map<String, Value> {
     if !is_ok {
         for value in fields.values_mut() {
@@ -243,7 +248,7 @@ impl Answer {
         text(&self.fields, name)
     }
 
-    /// A number above zero.
+    /// The field `name`, if it is a number above zero.
     pub fn positive(&self, name: &str) -> Option<f64> {
         let number = self.fields.get(name).and_then(Value::as_f64);
         number.filter(|number| number.is_finite() && *number > 0.0)
@@ -257,7 +262,7 @@ impl Answer {
         }
     }
 
-    /// What the server said about an error.
+    /// The server's description of an error.
     fn detail(&self) -> Option<String> {
         let nested = |name: &str| {
             let error = self.fields.get("error").and_then(Value::as_object)?;
@@ -275,7 +280,7 @@ impl Answer {
         (!detail.is_empty()).then_some(detail)
     }
 
-    /// An error about this answer; `what` was asked.
+    /// The error for an answer with an error status; `what` names the request.
     pub fn refused(&self, what: &str) -> StreamError {
         let status = self.status;
         let detail = self.detail().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -289,7 +294,7 @@ impl Answer {
         }
     }
 
-    /// A success that lacks something; `what` was asked.
+    /// The error for a success without a valid field `name`; `what` names the request.
     pub fn lacks(&self, what: &str, name: &str) -> StreamError {
         match self.fields.is_empty() {
             true => failed(format!("{what} gave no JSON object")),
@@ -298,8 +303,8 @@ impl Answer {
     }
 }
 
-/// An address that may be shown for the user to open: http or https, and nothing that a terminal or a
-/// shell would stumble over.
+/// Accepts a URL that is safe to show and to open: http or https, without characters that are special in a
+/// terminal or a shell.
 pub(super) fn web_address(url: &str) -> Option<String> {
     let is_plain = url.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}".contains(c));
     let uri: ureq::http::Uri = url.parse().ok().filter(|_| is_plain)?;

@@ -1,4 +1,4 @@
-//! `--mode acp` in a build without it.
+//! Refuses `--mode acp` in a build without ACP.
 
 use super::start::Launch;
 use crate::base::feature;

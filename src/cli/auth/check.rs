@@ -1,11 +1,11 @@
-//! `pi auth check`: whether a request would have a key that works, as far as this machine can tell.
+//! `pi auth check`: reports whether a request would have a working key, as far as this machine can tell.
 
 use super::{Access, Options, Stop, or_code, say_line};
 use crate::base::cancel::CancelToken;
 use crate::mode::report;
 use serde_json::{Map, Value};
 
-/// The outcome of a check, in the words of the reference.
+/// The outcome of a check.
 #[derive(Clone, Copy)]
 enum Status {
     Ready,
@@ -56,7 +56,7 @@ pub(super) fn run(access: &Access, options: &Options, cancel: &CancelToken) -> R
     Ok(or_code(say_line(&Value::Object(object).to_string()), code))
 }
 
-/// The provider that the options name, and whether it can be used.
+/// Returns the provider that the options name, and whether it is usable.
 fn status(access: &Access, options: &Options, cancel: &CancelToken) -> (String, Status) {
     let explain = |text: &str| {
         if !options.json {

@@ -11,6 +11,7 @@ use crate::llm::event::ErrorKind;
 use crate::llm::message::now_ms;
 use crate::llm::secret::Secret;
 use crate::mode::report;
+use crate::runtime::{Settings, sign_in};
 use serde_json::{Value, json};
 use std::io::Read;
 
@@ -69,7 +70,7 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
         return Err(format!("Invalid method \"{method}\". Valid values: key, browser, device").into());
     }
     with_access(|access, cancel| {
-        // No way opens a browser; a code is what can be typed on another machine.
+        // No sign-in opens a browser; a device code can be entered on another machine.
         let method = words.method.as_deref().or(words.no_browser.then_some("device"));
         let console = Console::new(method, words.domain.as_deref());
         let name = match &words.provider {
@@ -87,7 +88,9 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             Way::SignIn => {
                 let configured = access.configured(&provider, None);
-                access.credentials.sign_in(&provider, &configured, &console, cancel)
+                let device =
+                    sign_in::device_for(&provider, &configured, &Settings::load(access.dirs.agent()).0)?;
+                access.credentials.sign_in(&provider, &configured, device.as_deref(), &console, cancel)
             }
         };
         stored.map_err(|error| match error.kind {
@@ -104,7 +107,8 @@ enum Way {
     SignIn,
 }
 
-/// A subscription or a key: what the provider has, then what was asked for, then the subscription.
+/// Chooses between a subscription and a key: what the provider offers, then what the user asked for, then the
+/// subscription.
 fn way(
     access: &Access,
     provider: &str,
@@ -234,7 +238,8 @@ impl Row {
     }
 }
 
-/// A row for each stored credential, then for each other provider with a key in the environment or models.json.
+/// Returns a row for each stored credential, then for each other provider with a key in the environment or
+/// `models.json`.
 fn rows(access: &Access) -> Result<Vec<Row>, String> {
     let stored = access.credentials.stored()?;
     let of_file = |stored: &Stored| Row {

@@ -1,8 +1,8 @@
-//! `pi auth`: signing in and out, and what a script needs of a key.
+//! `pi auth`: signs in and out, and gives scripts access to keys.
 //!
-//! `check`, `print-api-key` and `print-bearer-token` have the answers and exit codes of the reference; `login`,
-//! `logout` and `list` are what the reference has in its terminal only. A secret is printed by the commands that
-//! print secrets, alone on stdout.
+//! `check`, `print-api-key` and `print-bearer-token` have the reference's output and exit codes. The
+//! reference has `login`, `logout` and `list` only in its terminal. Commands that print a secret print
+//! nothing else on stdout.
 
 mod check;
 mod login;
@@ -57,7 +57,7 @@ enum Kind {
     BearerToken,
 }
 
-/// Why a command ends early: a text for stderr, and the exit code.
+/// The end of a command that failed: a text for stderr, and the exit code.
 struct Stop {
     text: String,
     code: u8,
@@ -69,7 +69,7 @@ impl From<String> for Stop {
     }
 }
 
-/// Runs a command. Gives the exit code.
+/// Runs `pi auth`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (command, rest) = match words.split_first() {
@@ -100,7 +100,7 @@ pub fn run(words: &[OsString]) -> u8 {
     })
 }
 
-/// What the reference's commands take besides --provider and --model.
+/// Options of `check`, `print-api-key` and `print-bearer-token`.
 #[derive(Default)]
 struct Options {
     json: bool,
@@ -188,7 +188,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(count.saturating_mul(ms)))
 }
 
-/// Refuses an unknown option in the words of the reference.
+/// Prints the reference's message about an unknown option.
 fn refused(kind: Kind, error: &UsageError) -> Stop {
     let name = match error {
         UsageError::UnknownFlag { name, .. } => name.split('.').next().unwrap_or_default(),
@@ -222,16 +222,16 @@ fn validate(kind: Kind, args: &Args) -> Result<(), String> {
     .into())
 }
 
-/// The models and keys of the user.
+/// The user's models and credentials.
 struct Access {
     dirs: Dirs,
     registry: Registry,
-    /// What is wrong with models.json.
+    /// Problems in `models.json`.
     problems: Vec<String>,
     credentials: Credentials,
 }
 
-/// Runs `command` with models and keys at hand; a signal cancels it.
+/// Runs `command` with the user's models and credentials. A signal cancels it.
 fn with_access(command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>) -> Result<u8, Stop> {
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let (settings, _) = Settings::load(dirs.agent());
@@ -251,7 +251,7 @@ fn with_access(command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>) 
 }
 
 impl Access {
-    /// The name of a provider, if the catalogue, the table of providers or models.json has it.
+    /// Returns the name of a provider, if the catalogue, the table of providers or `models.json` has it.
     fn provider(&self, name: &str) -> Option<String> {
         let known = self.registry.providers().into_iter();
         let mut known = known.chain(provider::PROVIDERS.iter().map(|row| row.id));
@@ -271,13 +271,13 @@ impl Access {
         resolve::resolve(&self.registry, &usable, wanted)
     }
 
-    /// Any model of the provider, for questions that all its models answer alike.
+    /// Returns any model of the provider, for questions about the provider as a whole.
     fn any_model(&self, provider: &str) -> Arc<Model> {
         let known = self.registry.models_of(provider).into_iter().next();
         known.unwrap_or_else(|| Arc::new(Model { provider: provider.to_owned(), ..Model::default() }))
     }
 
-    /// The type of the credential that is stored for a provider.
+    /// Returns the type of the credential that is stored for a provider.
     fn stored_kind(&self, provider: &str) -> Option<String> {
         let stored = self.credentials.stored().ok()?;
         let stored = stored.into_iter().find(|stored| stored.provider == provider);
@@ -289,12 +289,12 @@ fn unknown_provider(name: &str) -> Stop {
     format!("Unknown provider \"{name}\". Use --list-models to see available providers.").into()
 }
 
-/// Prints one line that was asked for.
+/// Prints a line on stdout. Returns the exit code.
 fn say_line(line: &str) -> u8 {
     say(&format!("{line}\n"))
 }
 
-/// The exit code of a command that has printed, unless it has one of its own.
+/// Returns `code`, or the exit code of a failed output.
 fn or_code(printed: u8, code: u8) -> u8 {
     match printed {
         DONE => code,

@@ -1,4 +1,4 @@
-//! `pi auth print-api-key` and `print-bearer-token`: the secret and a line feed, for scripts.
+//! `pi auth print-api-key` and `print-bearer-token`: print a secret and a line feed, for scripts.
 
 use super::{Access, Kind, Options, Stop, say_line, unknown_provider};
 use crate::base::cancel::CancelToken;
@@ -8,12 +8,12 @@ use crate::llm::secret::Secret;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The least time that a printed token is good for, so that a script can use it.
+/// Minimum time that a printed token remains valid, so that a script can use it.
 const MIN_EXPIRY: Duration = Duration::from_secs(30 * 60);
 
 struct Candidate {
     provider: String,
-    /// The model that was asked for; none if only a provider was named.
+    /// The requested model; `None` if only a provider was named.
     model: Option<Arc<Model>>,
 }
 
@@ -56,13 +56,13 @@ fn named(access: &Access, name: &str, model: Option<&str>) -> Result<Candidate, 
     Ok(Candidate { provider, model: model.map(|choice| choice.model) })
 }
 
-/// Providers that have the model and a stored credential.
+/// Returns providers that have the model and a stored credential.
 fn having(access: &Access, model: &str) -> Result<Vec<Candidate>, Stop> {
     let stored = access.credentials.stored()?;
     let candidates = stored.into_iter().filter_map(|stored| {
         let provider = access.provider(&stored.provider)?;
         let choice = access.find(Some(&provider), model).ok()?;
-        // One that the provider does not know is only a guess.
+        // A model that the registry lacks is only a guess.
         let is_known = access.registry.find(&provider, &choice.model.id).is_some();
         is_known.then_some(Candidate { provider, model: Some(choice.model) })
     });

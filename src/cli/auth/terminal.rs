@@ -1,8 +1,7 @@
-//! A sign-in on the terminal: texts go to stderr, answers come from stdin.
+//! Signs in on the terminal: texts go to stderr, answers come from stdin.
 //!
-//! A key is typed unseen, a star for each letter. The terminal gets its old modes back on every way out:
-//! when the key is complete, on an error or a panic, and when a signal ends the program while we wait.
-//! A cancel ends every wait for input at once.
+//! A typed key is shown as stars. The terminal's modes are restored on every exit: after the key, an error or
+//! a panic, and when a signal ends the program. A cancel ends every wait for input at once.
 
 use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
 use crate::base::cancel::{CancelGuard, CancelToken};
@@ -13,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// The most bytes of a line.
+/// Maximum length of a line, in bytes.
 const LINE_LIMIT: usize = 64 << 10;
 
 pub(super) struct Console {
@@ -23,13 +22,13 @@ pub(super) struct Console {
     input: Mutex<Input>,
 }
 
-/// Stdin, and what was read of it beyond a line.
+/// Stdin, with bytes that were read beyond a line.
 #[derive(Default)]
 struct Input {
     rest: Vec<u8>,
 }
 
-/// How a wait for input ended.
+/// The result of a wait for input.
 enum Got {
     Bytes(Vec<u8>),
     End,
@@ -54,7 +53,7 @@ impl Console {
         self.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a key that is typed unseen; `None` when cancelled.
+    /// Reads a key, shown as stars; `None` if cancelled.
     pub fn secret(&self, message: &str, cancel: &CancelToken) -> io::Result<Option<String>> {
         let mut input = self.input();
         let wake = Wake::new(cancel)?;
@@ -79,7 +78,7 @@ impl Console {
         }
         match answer {
             Ok(Some(line)) => Answer::Text(line),
-            // Ctrl-D is a "no"; a stdin that was never there says nothing.
+            // Ctrl-D is a refusal; the end of a stdin that is no terminal is no answer.
             Ok(None) if self.is_terminal => Answer::Cancelled,
             Ok(None) | Err(_) => Answer::Nobody,
         }
@@ -112,8 +111,12 @@ impl Interaction for Console {
             Prompt::Code { message, .. } => self.line(message, cancel),
             Prompt::Select { message, options } => {
                 let wanted = self.method.as_deref();
+                // A code to paste serves who has no browser here as well as one to type.
+                let is_wanted = |id: &str, wanted: &str| {
+                    id.starts_with(wanted) || (wanted == "device" && id == "copy_code")
+                };
                 let by_flag =
-                    options.iter().find(|option| wanted.is_some_and(|wanted| option.id.starts_with(wanted)));
+                    options.iter().find(|option| wanted.is_some_and(|wanted| is_wanted(&option.id, wanted)));
                 if let Some(option) = by_flag {
                     return Answer::Text(option.id.clone());
                 }
@@ -150,7 +153,7 @@ fn prompt(message: &str) {
     let _ = stderr.flush();
 }
 
-/// Ends a wait for input when a token is cancelled.
+/// Waits for input until a token is cancelled.
 struct Wake {
     stdin: File,
     end: UnixStream,
@@ -202,7 +205,7 @@ impl Wake {
     }
 }
 
-/// Reads a line, without its end; `None` at the end of the input and when cancelled.
+/// Reads a line, without its end; `None` at the end of the input or if cancelled.
 fn read_line(input: &mut Input, wake: &Wake) -> io::Result<Option<String>> {
     loop {
         if let Some(end) = input.rest.iter().position(|byte| *byte == b'\n') {
@@ -222,7 +225,7 @@ fn read_line(input: &mut Input, wake: &Wake) -> io::Result<Option<String>> {
     }
 }
 
-/// A line that is typed unseen.
+/// A line of input that is shown as stars.
 #[derive(Default)]
 struct Line {
     text: Vec<u8>,
@@ -230,13 +233,13 @@ struct Line {
 }
 
 impl Line {
-    /// Takes a typed byte. True if the line is complete; `None` if it is given up.
+    /// Handles a typed byte. True if the line is complete; `None` at Ctrl-D on an empty line.
     fn press(&mut self, byte: u8) -> Option<bool> {
         match byte {
             b'\r' | b'\n' => return Some(true),
             0x04 if self.text.is_empty() => return None,
             0x7f | 0x08 => {
-                // A letter of several bytes goes as a whole.
+                // A character of several bytes is removed as a whole.
                 while self.text.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             0x15 => self.text.clear(),
@@ -247,7 +250,7 @@ impl Line {
         Some(false)
     }
 
-    /// The bytes that bring the stars on screen up to date.
+    /// Returns the bytes that update the stars on the screen.
     fn stars(&mut self) -> String {
         let letters = self.text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         let stars = match letters >= self.shown {
@@ -289,10 +292,10 @@ fn masked_line(input: &mut Input, wake: &Wake) -> io::Result<Option<String>> {
     }
 }
 
-/// The modes that the terminal had, to be restored once, on the first way out.
+/// The terminal's original modes, to be restored once.
 static BEFORE: Mutex<Option<(RawFd, libc::termios)>> = Mutex::new(None);
 
-/// The terminal shows nothing of what is typed until this is dropped.
+/// Turns off echo and line editing of the terminal while the value lives.
 struct Masked;
 
 impl Masked {
@@ -312,7 +315,7 @@ impl Masked {
             libc::atexit(restore_at_exit);
         });
         modes.c_lflag &= !(libc::ECHO | libc::ECHONL | libc::ICANON);
-        // A stopped program would leave the terminal to the shell like this.
+        // A stopped program would leave the terminal without echo.
         if let Some(suspend) = modes.c_cc.get_mut(libc::VSUSP) {
             *suspend = libc::_POSIX_VDISABLE;
         }
@@ -333,7 +336,7 @@ extern "C" fn restore_at_exit() {
 }
 
 fn restore() {
-    // Whoever holds it is restoring already.
+    // A locked mutex means that the modes are being restored.
     if let Ok(mut before) = BEFORE.try_lock()
         && let Some((fd, modes)) = before.take()
     {

@@ -1,7 +1,7 @@
 //! `pi sessions`: lists, searches, shows, removes and imports stored sessions.
 //!
-//! Rows for people have an age, a short id that is enough for `--session`, and one line of text; with
-//! `--json` each is an object on a line of its own.
+//! A row for people has an age, a short id for `--session`, and one line of text. With `--json`, each row is
+//! an object on a line of its own.
 
 mod remove;
 pub mod row;
@@ -35,12 +35,12 @@ pi sessions export [<path|id>] [<file>]       what pi export does, with its opti
 pi sessions import <file>                     copy a session file to this folder's sessions
 With --json: an object on each line. Also: --cwd <dir>, --session-dir <dir>.";
 
-/// Why a command was not carried out.
+/// Why a command failed.
 enum Failure {
-    /// The words make no sense.
+    /// Invalid arguments.
     Usage(String),
     Failed(String),
-    /// Stdout cannot be written to.
+    /// Writing to stdout failed.
     Output(io::Error),
 }
 
@@ -62,9 +62,9 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Carries out `pi sessions …`. Gives the exit code.
+/// Runs `pi sessions`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
-    // It has options of its own.
+    // `export` parses its own options.
     if let Some((first, words)) = words.split_first()
         && first == "export"
     {
@@ -84,7 +84,7 @@ pub fn run(words: &[OsString]) -> u8 {
     }
 }
 
-/// What the command line asks for.
+/// The parsed arguments.
 #[derive(Default)]
 struct Options {
     command: Option<String>,
@@ -167,7 +167,7 @@ fn try_run(words: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// The sessions of a store, and the options of the command.
+/// The store of sessions, and the options of the command.
 struct Sessions {
     dirs: Dirs,
     store: Store,

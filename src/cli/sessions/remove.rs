@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 impl Sessions {
-    /// Asks before something is removed; without a terminal `--yes` has to be given.
+    /// Asks before something is removed. Without a terminal, `--yes` is required.
     fn may_remove(&self, what: &str) -> Result<bool, Failure> {
         if self.options.yes {
             return Ok(true);
@@ -24,11 +24,11 @@ impl Sessions {
         Ok(ask::confirm(&format!("Remove {what} for good?")))
     }
 
-    /// Removes the sessions that are named.
+    /// Removes the named sessions. Returns the exit code.
     pub fn remove(&self) -> Result<u8, Failure> {
         let words = self.options.words.iter();
         let paths: Vec<PathBuf> = words.map(|word| self.find(word)).collect::<Result<_, _>>()?;
-        // A path could name anything.
+        // A path may name a file that is not a session.
         if let Some(other) = paths.iter().find(|path| self.store.info(path).is_none()) {
             let other = other.display();
             return Err(Failure::Failed(format!("{other} is not a session")));
@@ -62,7 +62,7 @@ impl Sessions {
         Ok(code)
     }
 
-    /// Removes old sessions, and files that belong to none.
+    /// Removes old sessions, and files that belong to no session. Returns the exit code.
     pub fn prune(&self) -> Result<u8, Failure> {
         let options = &self.options;
         let mut folders = vec![self.store.folder(&self.cwd)];

@@ -1,10 +1,10 @@
-//! How `pi sessions` writes a session: as a row for people, or as a line of JSON.
+//! Formats a session for `pi sessions`, as a row for people or as a line of JSON.
 
 use crate::runtime::{age, plain_text};
 use crate::session::info::Info;
 use serde_json::Value;
 
-/// A line of JSON that a terminal can show: control characters are escaped.
+/// Returns a line of JSON for a terminal: control characters are escaped.
 pub fn json_line(value: &Value) -> String {
     let text = value.to_string();
     let mut out = String::with_capacity(text.len());
@@ -17,7 +17,7 @@ pub fn json_line(value: &Value) -> String {
     out
 }
 
-/// A row for each session, without a line end.
+/// Returns a row for each session, without a newline.
 pub fn rows(infos: &[Info], with_folder: bool) -> Vec<String> {
     let ids = short_ids(infos);
     let rows = infos.iter().zip(&ids);
@@ -36,7 +36,7 @@ pub fn row(info: &Info, id: &str, with_folder: bool) -> String {
     format!("{id}  {age:>4}  {count:>4}  {folder}{said}")
 }
 
-/// The shortest beginning, of eight characters or more, that tells each id from the others.
+/// Returns the shortest unique beginning of each id, of at least eight characters.
 pub fn short_ids(infos: &[Info]) -> Vec<String> {
     const SHORTEST: usize = 8;
     let mut sorted: Vec<&str> = infos.iter().map(|info| info.id.as_str()).collect();
@@ -53,9 +53,9 @@ pub fn short_ids(infos: &[Info]) -> Vec<String> {
     infos.iter().map(|info| short(&info.id)).collect()
 }
 
-/// `text` on one line, without control characters, at most `width` characters long.
+/// Returns `text` on one line, without control characters, cut to `width` characters.
 pub fn one_line(text: &str, width: usize) -> String {
-    // The first characters are enough to fill a line.
+    // Only a part of a long text is needed to fill a line.
     let end = text.char_indices().nth(width.saturating_mul(4));
     let few = end.and_then(|(at, _)| text.get(..at)).unwrap_or(text);
     let plain = plain_text(few.as_bytes());

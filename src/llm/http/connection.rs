@@ -1,9 +1,8 @@
-//! Connections that a cancel closes.
+//! Connections that are closed by a cancellation.
 //!
-//! A request holds a [`Lease`]: whatever socket works for it is noted there, from the first byte to a
-//! proxy on, and a cancel shuts that socket down. ureq keeps connections between requests and runs a
-//! request wholly on the thread that asked, so a kept connection finds the lease of its next request
-//! in a thread-local.
+//! Each request has a [`Lease`], which records the current socket of the request, including one to a proxy; a
+//! cancellation shuts the socket down. ureq keeps connections between requests and runs each request on its
+//! caller's thread, so a reused connection finds the lease of its next request in a thread-local.
 
 use super::tls::{TlsConnector, Trust};
 use std::cell::RefCell;
@@ -21,7 +20,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Lease>>> = const { RefCell::new(None) };
 }
 
-/// What one request holds of its connection.
+/// The socket of one request, and the state of its connection.
 #[derive(Default)]
 pub(super) struct Lease(Mutex<State>);
 
@@ -29,10 +28,10 @@ pub(super) struct Lease(Mutex<State>);
 struct State {
     cancelled: bool,
     socket: Option<Weak<dyn ShutdownHandle>>,
-    /// The connection served an earlier request.
+    /// True if the connection served an earlier request.
     reused: bool,
     connected: bool,
-    /// A byte of the answer has come.
+    /// True after the first byte of the answer.
     answered: bool,
     patience: Option<Duration>,
 }
@@ -42,12 +41,12 @@ impl Lease {
         Arc::default()
     }
 
-    /// Connections used on this thread belong to this lease until the result is dropped.
+    /// Assigns connections used on this thread to the lease, until the result is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> Entered {
         Entered(CURRENT.replace(Some(self.clone())))
     }
 
-    /// Closes the socket, now or when there is one.
+    /// Closes the socket, or the next one to be opened.
     pub(super) fn cancel(&self) {
         let socket = {
             let mut state = self.lock();
@@ -59,7 +58,7 @@ impl Lease {
         }
     }
 
-    /// From now on a read waits this long at most.
+    /// Limits each further read to `patience`.
     pub(super) fn set_patience(&self, patience: Duration) {
         self.lock().patience = Some(patience);
     }
@@ -68,8 +67,8 @@ impl Lease {
         self.lock().connected
     }
 
-    /// True when a kept connection failed because the server had closed it meanwhile: the server saw
-    /// nothing of the request, or did not care for it.
+    /// True if a kept connection failed because the server had closed it before the request: the request can
+    /// be sent again.
     pub(super) fn went_stale(&self, error: &Error) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
         let closed = matches!(error, Error::Io(error) if matches!(
@@ -106,7 +105,7 @@ fn cancelled() -> Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "cancelled").into()
 }
 
-/// Gives the thread back to the lease before.
+/// Restores the thread's previous lease when dropped.
 pub(super) struct Entered(Option<Arc<Lease>>);
 
 impl Drop for Entered {
@@ -115,7 +114,7 @@ impl Drop for Entered {
     }
 }
 
-/// Opens connections: straight or through a proxy, with TLS for https.
+/// Opens connections: directly or through a proxy, with TLS for https.
 pub(super) fn connector(trust: Arc<Trust>) -> impl Connector {
     let chain =
         ().chain(SocksConnector::default())
@@ -137,11 +136,11 @@ impl<C: Connector> Connector for Leasing<C> {
         chained: Option<()>,
     ) -> Result<Option<Self::Out>, Error> {
         let lease = CURRENT.with_borrow(Clone::clone);
-        // The name lookup took its time.
+        // The request may have been cancelled during the name lookup.
         lease.as_deref().map_or(Ok(()), Lease::check)?;
 
-        // The chain announces its socket as soon as there is one. A connection to a proxy is opened by
-        // a call of this function inside this one: the announcement passes through both.
+        // The chain reports its socket as soon as it exists. A connection to a proxy is opened by a nested
+        // call of this function, so the report passes through both calls.
         let socket = Arc::new(OnceLock::new());
         let register = {
             let socket = socket.clone();
@@ -176,7 +175,7 @@ impl<C: Connector> Connector for Leasing<C> {
     }
 }
 
-/// A connection, and the lease of the request it works for.
+/// A connection, and the lease of its current request.
 struct Leased<T> {
     transport: T,
     socket: Option<Weak<dyn ShutdownHandle>>,
@@ -185,7 +184,7 @@ struct Leased<T> {
 }
 
 impl<T> Leased<T> {
-    /// Begins to work for this thread's request.
+    /// Takes the lease of the thread's request.
     fn attach(&mut self) -> Result<(), Error> {
         if self.lease.is_some() {
             return Ok(());
@@ -231,7 +230,7 @@ impl<T: Transport> Transport for Leased<T> {
         }
     }
 
-    /// ureq asks this between two requests only.
+    /// ureq calls this between two requests only.
     fn is_open(&mut self) -> bool {
         self.lease = None;
         self.transport.is_open()

@@ -1,5 +1,5 @@
-//! `PI_DEBUG_HTTP=FILE`: requests and answers, headers and bodies, appended to a file as they go over
-//! the wire. Secrets are not in it.
+//! The log of `PI_DEBUG_HTTP=FILE`: headers and bodies of requests and answers are appended to the file,
+//! without secrets.
 
 use super::secrets::{HIDDEN, Secrets, hide_query};
 use super::{Request, failure};
@@ -27,9 +27,9 @@ pub(super) struct Exchange {
     number: u64,
     begun: Instant,
     secrets: Secrets,
-    /// No body is shown.
+    /// True if bodies are not logged.
     private: bool,
-    /// For the answer's body.
+    /// Hides secrets in the body of the answer.
     hider: Hider,
 }
 
@@ -74,7 +74,7 @@ impl Exchange {
         self.write(&format!("failed: {problem}"), &[], "");
     }
 
-    /// Takes a piece of the answer's body.
+    /// Logs a piece of the answer's body.
     pub(super) fn body(&mut self, piece: &[u8]) {
         if self.private {
             return;
@@ -98,7 +98,7 @@ impl Exchange {
         self.append(self.secrets.hide(&text).as_bytes());
     }
 
-    /// A full disk must not end the conversation.
+    /// Ignores write errors: a full disk must not end the conversation.
     fn append(&self, text: &[u8]) {
         let _ = (&*self.file).write_all(text);
     }

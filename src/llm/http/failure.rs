@@ -1,7 +1,7 @@
-//! What is said when a request fails: what was being done, why it failed, and what to do about it.
+//! Error messages for failed requests: what was being done, why it failed, and what to do.
 //!
-//! Texts of servers are cut to one line without control characters; credentials of URLs and their
-//! queries are not shown.
+//! Texts of servers are cut to one line without control characters. Credentials and queries of URLs are not
+//! shown.
 
 use super::Request;
 use super::proxy::is_loopback;
@@ -12,7 +12,7 @@ use std::io;
 use ureq::http::Uri;
 use ureq::{Error, Timeout};
 
-/// The server that is asked.
+/// The server of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub host: String,
@@ -20,11 +20,11 @@ pub(crate) struct Target {
     pub secure: bool,
     /// Without credentials and query.
     pub url: String,
-    /// The proxy on the way, as host and port.
+    /// The proxy as host and port, if one is used.
     pub proxy: Option<String>,
 }
 
-/// How far a request came.
+/// The phase in which a request failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Phase {
     Connect,
@@ -53,7 +53,7 @@ impl Target {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// The URL that a redirect leads to, if it may be followed.
+    /// The URL of a redirect; an error if following it could send a key to another server or drop the body.
     pub(super) fn redirect(
         &self,
         location: &str,
@@ -99,7 +99,7 @@ pub(super) fn shown(uri: &Uri) -> String {
 }
 
 pub(super) fn bad_url(url: &str) -> StreamError {
-    // Whatever it is, a password may stand before an @ and a key after a ?.
+    // A password may precede an @, and a key may follow a ?.
     let url = url.split('?').next().unwrap_or_default();
     let url = match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
@@ -110,7 +110,7 @@ pub(super) fn bad_url(url: &str) -> StreamError {
     StreamError::new(ErrorKind::Request, text)
 }
 
-/// Says why no answer, or not all of one, came.
+/// The error for a request without an answer, or with an incomplete one.
 pub(super) fn transport(error: &Error, target: &Target, phase: Phase, trust: &Trust) -> StreamError {
     let server = target.server();
     let say = |kind: ErrorKind, text: String| StreamError::new(kind, text);
@@ -184,7 +184,7 @@ fn io_text(error: &io::Error, target: &Target, phase: Phase) -> String {
     }
 }
 
-/// Failed name lookups have no kind of their own.
+/// True if a name lookup failed: such errors have no kind of their own.
 fn is_lookup(error: &io::Error) -> bool {
     error.raw_os_error().is_none() && error.to_string().contains("lookup address")
 }
@@ -244,8 +244,8 @@ fn tls(error: &rustls::Error, target: &Target, trust: &Trust) -> String {
     }
 }
 
-/// Text on one line: white space becomes one space, control characters go, and at most `limit`
-/// characters stay.
+/// Cuts text to one line of at most `limit` characters: white space becomes one space, control characters are
+/// removed.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let mut line = String::new();
     let mut kept = 0;

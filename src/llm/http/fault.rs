@@ -1,12 +1,12 @@
-//! Errors that come inside a stream or a body.
+//! Errors inside a stream or a body.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use serde_json::Value;
 
-/// The longest error text that is kept, in characters.
+/// Maximum length of an error text, in characters.
 const TEXT_LIMIT: usize = 4000;
 
-/// The beginning of what a server sent, for an error message.
+/// The start of a text from a server, for an error message.
 pub fn excerpt(text: &str) -> String {
     const CHARS: usize = 200;
     let text = text.trim();
@@ -17,25 +17,25 @@ pub fn excerpt(text: &str) -> String {
     excerpt
 }
 
-/// What the server sent is not what the protocol allows.
+/// The error for data that violates the protocol. `what` names the data.
 pub fn not_understood(what: &str, data: &str) -> StreamError {
     let data = excerpt(data);
     let message = format!("Could not understand the server's {what}: {data}");
     StreamError::new(ErrorKind::Protocol, message)
 }
 
-/// The stream ended before the answer did.
+/// The error for a stream that ended before the answer was complete.
 pub fn cut_short(message: &str) -> StreamError {
     StreamError::new(ErrorKind::Transport, message)
 }
 
-/// The provider ended the answer early, for a reason that is no error of the request.
+/// The error for an answer that the provider ended early, although the request is valid.
 pub fn stopped(message: impl Into<String>) -> StreamError {
     StreamError::new(ErrorKind::Provider, message)
 }
 
-/// An error object of a server: its text, its status if it names one, and what a gateway passes on from
-/// the provider behind it.
+/// Converts an error object of a server: its text, its status if it names one, and the nested error that a
+/// gateway passes on.
 pub fn provider_error(error: &Value) -> StreamError {
     let text = |value: &Value| match value {
         Value::Null => None,
@@ -61,7 +61,7 @@ pub fn provider_error(error: &Value) -> StreamError {
     }
 }
 
-/// Who is to blame, by the type of a server's error object.
+/// The kind of an error, by the `type` of the server's error object.
 pub fn kind(error: &Value) -> ErrorKind {
     match error["type"].as_str() {
         Some("invalid_request_error") => ErrorKind::Request,
@@ -69,7 +69,7 @@ pub fn kind(error: &Value) -> ErrorKind {
     }
 }
 
-/// An error field that says nothing: some servers send one with every event.
+/// True for an empty error field, which some servers send with every event.
 pub fn is_nothing(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => true,
@@ -79,8 +79,7 @@ pub fn is_nothing(error: &Value) -> bool {
     }
 }
 
-/// How long a server wants us to wait, in Google's form: a detail of the error with a duration such as
-/// `37s` or `1.5s`.
+/// The retry delay in Google's format: an error detail with a duration such as `37s` or `1.5s`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
 pub fn retry_delay_ms(error: &Value) -> Option<u64> {
     let details = error.get("details")?.as_array()?.iter();
@@ -98,7 +97,7 @@ fn status(code: &Value) -> Option<u16> {
     (400..600).contains(&number).then_some(number)
 }
 
-/// The status that goes with an error of this type when it is an answer of its own.
+/// The HTTP status that corresponds to an error type.
 fn status_of_type(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" | "invalid_prompt" | "context_length_exceeded" => 400,

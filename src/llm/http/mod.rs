@@ -1,12 +1,12 @@
-//! HTTP to model servers.
+//! HTTP requests to model servers.
 //!
-//! One client for the process: it keeps connections, finds the proxy, decides whom to trust, and writes
-//! the debug log. A request ends the moment its [`CancelToken`] is cancelled, because the socket it
-//! waits on is closed under it; only a name lookup and the opening of a connection end by limits of
-//! their own, and do nothing more after a cancel. There is no read limit here: how long a server may be
-//! silent is for the clocks of [`stream`](crate::llm::stream).
+//! A process has one client, which keeps connections, chooses the proxy, checks certificates, and writes the
+//! debug log. Cancelling the [`CancelToken`] of a request closes its socket and ends the request at once;
+//! only a name lookup and the opening of a connection run on until their own time limits, without further
+//! effect. Reads have no time limit here: the clocks of [`stream`](crate::llm::stream) limit how long a
+//! server may be silent.
 //!
-//! Redirects are followed only to the same scheme, host and port: keys are meant for one server.
+//! Redirects are followed only to the same scheme, host and port, since a key is meant for one server.
 
 mod connection;
 mod debug;
@@ -35,16 +35,16 @@ pub(crate) use ureq::http::Method;
 use ureq::http::{Request as WireRequest, Uri};
 use ureq::unversioned::resolver::DefaultResolver;
 
-/// For the connection with all that belongs to it: proxy and TLS.
+/// Time limit for opening a connection, including proxy and TLS.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// The largest body that [`get`] and [`post`] take, in bytes.
+/// The largest body that [`get`] and [`post`] accept, in bytes.
 pub const REPLY_LIMIT: usize = 16 << 20;
 const MAX_REDIRECTS: usize = 5;
-/// Reads allowed to drain an unneeded response, so that its connection can be reused.
+/// Maximum number of reads that drain an unneeded response, so that its connection can be reused.
 const DRAIN_READS: usize = 16;
 const DRAIN_PATIENCE: Duration = Duration::from_millis(250);
 
-/// A whole answer, whatever its status.
+/// A complete answer with any status.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
     pub status: u16,
@@ -54,7 +54,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// True for 200 to 299.
+    /// True for a status from 200 to 299.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -67,14 +67,14 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
+    /// The body as JSON; `None` if it is not valid.
     pub fn json(&self) -> Option<serde_json::Value> {
         serde_json::from_slice(&self.body).ok()
     }
 }
 
-/// Asks for `url` and waits for the whole answer, `timeout` at most for all of it. Error statuses are
-/// answers too.
+/// Sends a GET for `url` and reads the complete answer, both within `timeout`. An error status is not an
+/// `Err`.
 pub fn get(
     url: &str,
     headers: &[(&str, &str)],
@@ -86,7 +86,7 @@ pub fn get(
     Client::shared().whole(&request, cancel)
 }
 
-/// Like [`get`], with a body. The content type is JSON unless `headers` say otherwise.
+/// Sends a POST with a body, otherwise like [`get`]. The content type is JSON unless `headers` set another.
 pub fn post(
     url: &str,
     headers: &[(&str, &str)],
@@ -102,7 +102,7 @@ pub fn post(
     Client::shared().whole(&request, cancel)
 }
 
-/// Sends `request` and waits for the whole answer, whatever its status.
+/// Sends `request` and reads the complete answer. An error status is not an `Err`.
 pub(crate) fn ask(request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
     Client::shared().whole(request, cancel)
 }
@@ -112,33 +112,33 @@ fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// The value of a header, whatever the case of its name.
+/// The value of a header, ignoring the case of its name.
 pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let mut headers = headers.iter();
     let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(&found.1)
 }
 
-/// What is asked.
+/// An HTTP request to send.
 pub(crate) struct Request<'a> {
     pub method: Method,
     pub url: &'a str,
     pub headers: Vec<(String, String)>,
     pub body: &'a [u8],
-    /// For all of it, answer included.
+    /// Time limit for the request and its complete answer.
     pub timeout: Option<Duration>,
-    /// What no log and no error may show, besides the headers that are known to be secret.
+    /// Values to hide in logs and errors, besides headers with secret names.
     pub secrets: Secrets,
-    /// Variables that come before the client's environment.
+    /// Variables that override the client's environment.
     pub env: &'a [(String, String)],
-    /// Past any proxy: for services that answer only on the machine's own network.
+    /// True to bypass any proxy, for services of the local network.
     pub direct: bool,
-    /// Both bodies are secrets: no log shows them.
+    /// True if logs must show neither of the two bodies.
     pub private: bool,
 }
 
 impl<'a> Request<'a> {
-    /// A POST without headers.
+    /// A POST without headers and body.
     pub(crate) fn new(url: &'a str) -> Self {
         Self {
             method: Method::POST,
@@ -154,7 +154,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Cheap to clone; all clones share their connections.
+/// An HTTP client. Cheap to clone; all clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Client(Arc<Inner>);
 
@@ -324,7 +324,7 @@ impl Client {
         config.build()
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the complete answer.
     pub(crate) fn whole(&self, request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
         let mut answer = self.send(request, cancel)?;
         let mut body = Vec::new();
@@ -359,7 +359,7 @@ impl Client {
     }
 }
 
-/// The head of an answer, and its body as it comes.
+/// The head of an answer, and its body to be read.
 pub(crate) struct Answer {
     pub status: u16,
     /// Names in lower case.
@@ -394,8 +394,8 @@ impl Answer {
         }
     }
 
-    /// Reads at most `limit` bytes, and waits for each part at most `patience`. What came is the result,
-    /// whatever happens.
+    /// Reads at most `limit` bytes, waiting at most `patience` for each part. Returns what arrived, also
+    /// after an error.
     pub(crate) fn read_some(&mut self, limit: usize, patience: Duration) -> Vec<u8> {
         self.lease.set_patience(patience);
         let mut body = Vec::new();
@@ -410,20 +410,20 @@ impl Answer {
         body
     }
 
-    /// Takes the connection out of the reach of the cancel token.
+    /// Drops the cancel token: a later cancellation does not close the connection.
     pub(crate) fn detach(self) -> Rest {
         Rest { body: self.body, lease: self.lease }
     }
 }
 
-/// What is left of an answer that is no longer needed.
+/// The unread rest of an answer.
 pub(crate) struct Rest {
     body: ureq::BodyReader<'static>,
     lease: Arc<Lease>,
 }
 
 impl Rest {
-    /// Reads on if it is short and comes at once, so that the connection can be used again.
+    /// Reads the rest if it is short and arrives at once, so that the connection can be reused.
     pub(crate) fn drain(mut self) {
         self.lease.set_patience(DRAIN_PATIENCE);
         let mut buffer = vec![0; 16 << 10];

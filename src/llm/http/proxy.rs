@@ -1,5 +1,5 @@
-//! Which proxy, if any, leads to a server: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, the
-//! lower-case names first, as the reference and most programs read them.
+//! Chooses the proxy for a server from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Lower-case
+//! names take precedence, as in the reference.
 //!
 //! https falls back to the proxy for http. Servers on this machine are reached directly.
 
@@ -9,7 +9,7 @@ use crate::llm::event::{ErrorKind, StreamError};
 use std::net::IpAddr;
 use ureq::Proxy;
 
-/// The proxy for a server.
+/// The proxy for a server; `None` for a direct connection.
 pub(super) fn choose(target: &Target, env: &Env) -> Result<Option<Proxy>, StreamError> {
     if is_loopback(&target.host) {
         return Ok(None);
@@ -29,7 +29,7 @@ pub(super) fn choose(target: &Target, env: &Env) -> Result<Option<Proxy>, Stream
     if both_cases("no_proxy").is_some_and(|(_, list)| is_listed(&list, &target.host, target.port)) {
         return Ok(None);
     }
-    // The value is not shown: it may hold a password.
+    // The value is not shown: it may contain a password.
     Proxy::new(url.trim()).map(Some).map_err(|_| {
         let text = format!(
             "{name} is not the URL of a proxy: it should look like http://host:port or socks5://host:port"
@@ -43,7 +43,7 @@ pub(super) fn shown(proxy: &Proxy) -> String {
     format!("{}:{}", proxy.host(), proxy.port())
 }
 
-/// True for this machine.
+/// True if `host` is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
@@ -58,9 +58,9 @@ pub(crate) fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// Does a `NO_PROXY` list name this host? Entries are separated by commas or blanks: a name (which
-/// stands for its subdomains too, with or without `.` or `*.` before it), an address, a network
-/// (`10.0.0.0/8`), each with an optional port, or `*`.
+/// True if a `NO_PROXY` list contains the host. Entries are separated by commas or blanks: a name (which
+/// includes its subdomains, with or without a leading `.` or `*.`), an address, a network (`10.0.0.0/8`),
+/// each with an optional port, or `*`.
 fn is_listed(list: &str, host: &str, port: u16) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -87,7 +87,7 @@ fn is_listed(list: &str, host: &str, port: u16) -> bool {
     })
 }
 
-/// `host:port`, `[v6]:port`, or without the port. An IPv6 address without brackets has no port.
+/// Splits `host:port` or `[v6]:port`; the port is optional. An IPv6 address without brackets has no port.
 fn split_port(entry: &str) -> (&str, Option<u16>) {
     if let Some((address, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         let port = rest.strip_prefix(':').and_then(|port| port.parse().ok());

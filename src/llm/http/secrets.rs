@@ -1,23 +1,24 @@
-//! What no log and no error about a request may show.
+//! Hides secrets in logs and errors about a request.
 
 use crate::llm::secret::{self, Hider, Set, Vault};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-/// What a hidden value without a name looks like.
+/// Replaces a secret that has no name.
 pub(super) const HIDDEN: &str = "•••";
-/// Bytes. Shorter values (`none`, `ollama`) are no secrets, and hiding them would garble what is shown.
+/// Minimum length of a secret, in bytes. Shorter values (`none`, `ollama`) are no secrets, and hiding them
+/// would garble messages.
 const MIN_LEN: usize = 8;
 
-/// The secrets that are known, and those of one request.
+/// The secrets of the vault, and those of one request.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets {
     vault: Vault,
     own: Vec<String>,
-    /// Names of headers whose values are not shown, besides those that say so.
+    /// Further headers whose values are hidden.
     masked: Vec<String>,
-    /// Made when something is to be hidden.
+    /// Built when first needed.
     set: OnceLock<Option<Arc<Set>>>,
 }
 
@@ -34,7 +35,7 @@ impl Secrets {
         }
     }
 
-    /// Adds the values of secret headers, whole and without a scheme such as `Bearer`.
+    /// Adds the values of secret headers, with and without a scheme such as `Bearer`.
     pub(crate) fn add_headers(&mut self, headers: &[(String, String)]) {
         for (_, value) in headers.iter().filter(|(name, _)| secret::is_secret_name(name)) {
             self.add(value);
@@ -44,7 +45,7 @@ impl Secrets {
         }
     }
 
-    /// The value of this header is not shown.
+    /// Hides the value of a header.
     pub(crate) fn mask_header(&mut self, name: &str) {
         self.masked.push(name.to_owned());
     }
@@ -57,14 +58,14 @@ impl Secrets {
         self.set().map_or(Cow::Borrowed(text), |set| set.hide(text))
     }
 
-    /// Hides in every string of `value`.
+    /// Hides secrets in every string of `value`.
     pub(crate) fn hide_value(&self, value: &mut Value) {
         if let Some(set) = self.set() {
             set.hide_value(value);
         }
     }
 
-    /// For text that comes in pieces.
+    /// A hider for text that arrives in pieces.
     pub(super) fn hider(&self) -> Hider {
         Hider::new(self.set().cloned())
     }
@@ -81,7 +82,7 @@ impl Secrets {
     }
 }
 
-/// A query without the values of parameters that carry a key or a signature.
+/// Hides query parameters that carry a key or a signature.
 pub(super) fn hide_query(query: &str) -> String {
     let parts = query.split('&').map(|part| match part.split_once('=') {
         Some((name, _)) if is_secret_parameter(name) => format!("{name}={HIDDEN}"),

@@ -1,5 +1,4 @@
-//! What an answer with an error status says: the text inside its body, how long to wait, and the name
-//! that the server gave the request.
+//! Converts an answer with an error status to an error with text, retry delay, and request id.
 
 use super::failure::{Target, one_line};
 use super::header;
@@ -8,10 +7,10 @@ use crate::llm::http::fault;
 use crate::llm::message::now_ms;
 use serde_json::Value;
 
-/// Characters of a server's text that are kept.
+/// Maximum length of a server's text, in characters.
 const TEXT_LIMIT: usize = 4000;
 
-/// The error for an answer with an error status, from the beginning of its body.
+/// The error for an answer with an error status. `body` may be cut off.
 pub(crate) fn status_error(
     status: u16,
     headers: &[(String, String)],
@@ -44,18 +43,17 @@ pub(crate) fn status_error(
     }
 }
 
-/// The name that the server gave the request.
+/// The id that the server gave the request.
 pub(crate) fn request_id(headers: &[(String, String)]) -> Option<String> {
     let names = ["request-id", "x-request-id", "x-amzn-requestid", "x-ms-request-id", "cf-ray"];
     let id = names.iter().find_map(|name| header(headers, name))?;
     Some(one_line(id, 200))
 }
 
-/// The text inside the body of an error: JSON in one of the usual shapes, the title of an HTML page, or
-/// plain text.
+/// The error text in a body: JSON in one of the usual formats, the title of an HTML page, or plain text.
 pub(crate) fn body_text(body: &str) -> Option<String> {
     let body = body.trim();
-    // A gateway that had begun a stream puts its first event under the error status.
+    // A gateway that has begun a stream sends its first event with the error status.
     let mut data = body.lines().filter_map(|line| line.strip_prefix("data:"));
     let json = data.next().unwrap_or(body);
     if let Ok(json) = serde_json::from_str::<Value>(json)
@@ -77,8 +75,8 @@ fn json_text(json: &Value) -> Option<String> {
         Value::Object(members) => {
             let inside = ["error", "errors", "message", "detail", "msg", "error_description"];
             let text = inside.iter().find_map(|name| members.get(*name).and_then(json_text))?;
-            // What programs go by: `insufficient_quota`, `overloaded_error`. And what an aggregator
-            // was told by the provider behind it.
+            // Identifiers that programs use (`insufficient_quota`, `overloaded_error`), and the text that an
+            // aggregator received from the provider behind it.
             let raw = members.get("metadata").and_then(|metadata| metadata.get("raw"));
             let word = ["code", "type", "status"].iter().find_map(|name| members.get(*name)?.as_str());
             let said = text.to_ascii_lowercase();
@@ -93,7 +91,7 @@ fn json_text(json: &Value) -> Option<String> {
     }
 }
 
-/// One line about an HTML page.
+/// A one-line description of an HTML page.
 pub(crate) fn html_text(page: &str) -> String {
     let lower = page.to_ascii_lowercase(); // of the same length
     let title = ["title", "h1"].iter().find_map(|tag| {
@@ -109,7 +107,8 @@ pub(crate) fn html_text(page: &str) -> String {
     }
 }
 
-/// How long the server wants us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// The wait that the server requests, in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as a
+/// date.
 fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
     let millis = |text: &str, unit: f64| {
         let number: f64 = text.trim().parse().ok()?;
@@ -123,7 +122,7 @@ fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
     millis(text, 1000.0).or_else(|| Some(http_date_ms(text)?.saturating_sub(now_ms)))
 }
 
-/// Milliseconds to wait, as the body of an error says.
+/// The wait that the body of an error requests, in milliseconds.
 fn body_retry_ms(body: &str) -> Option<u64> {
     fault::retry_delay_ms(&body_error(body)?)
 }
@@ -139,7 +138,7 @@ pub(crate) fn body_error(body: &str) -> Option<Value> {
     first.get_mut("error").map(Value::take)
 }
 
-/// Unix milliseconds of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses a date such as `Sun, 06 Nov 1994 08:49:37 GMT` to Unix milliseconds.
 pub(crate) fn http_date_ms(text: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let mut parts = text.split_whitespace().skip(1);
@@ -157,7 +156,7 @@ pub(crate) fn http_date_ms(text: &str) -> Option<u64> {
     Some(utc_ms(year, month, day) + ((hour * 60 + minute) * 60 + second) * 1000)
 }
 
-/// Unix milliseconds of the beginning of a day after 1970.
+/// The start of a day after 1970, in Unix milliseconds.
 pub(crate) fn utc_ms(year: u64, month: u64, day: u64) -> u64 {
     // Days in the Gregorian calendar, with years that begin in March.
     let (y, m) = match month {

@@ -1,9 +1,9 @@
-//! TLS, and whom it trusts: the built-in web roots, the system's bundle, and what `SSL_CERT_FILE`,
-//! `SSL_CERT_DIR` and `NODE_EXTRA_CA_CERTS` name. All of them together: a company's own root does not
-//! take the web away.
+//! TLS and its trusted certificates: the built-in web roots, the system's bundle, and the files in
+//! `SSL_CERT_FILE`, `SSL_CERT_DIR` and `NODE_EXTRA_CA_CERTS`, all combined: a company's own root does not
+//! replace the web roots.
 //!
-//! Nothing is loaded before the first https connection. ureq's own connector is not used because it
-//! takes either the built-in roots or given certificates.
+//! Nothing is loaded before the first https connection. ureq's own connector is not used, since it accepts
+//! either the built-in roots or given certificates.
 
 use crate::base::env::Env;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -19,7 +19,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-/// Where systems keep their bundle. The first that can be read is taken.
+/// Paths of the system's bundle. The first readable file is used.
 const SYSTEM_BUNDLES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -31,7 +31,7 @@ const SYSTEM_BUNDLES: [&str; 6] = [
 const FILE_VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"];
 const FOLDERS_VARIABLE: &str = "SSL_CERT_DIR";
 
-/// The certificates that are trusted, loaded at first use.
+/// The trusted certificates, loaded at first use.
 pub(super) struct Trust {
     env: Env,
     loaded: OnceLock<Loaded>,
@@ -39,7 +39,7 @@ pub(super) struct Trust {
 
 struct Loaded {
     config: Arc<ClientConfig>,
-    /// What the variables name and could not be read.
+    /// Errors of reading the files that variables name.
     problems: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl Trust {
         Ok(Loaded { config: Arc::new(config), problems })
     }
 
-    /// What went wrong when the certificates were loaded.
+    /// Errors of loading certificates.
     pub(super) fn problems(&self) -> &[String] {
         self.loaded.get().map_or(&[], |loaded| &loaded.problems)
     }
@@ -122,7 +122,7 @@ impl Certificates {
     }
 }
 
-/// Wraps a connection in TLS where the URL asks for it.
+/// Wraps a connection in TLS if the URL is https.
 pub(super) struct TlsConnector(Arc<Trust>);
 
 impl TlsConnector {

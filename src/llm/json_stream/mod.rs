@@ -1,13 +1,13 @@
-//! An incremental parser for the JSON of tool arguments, which arrives in pieces.
+//! An incremental parser for JSON tool arguments that arrive in pieces.
 //!
-//! The object is alive: after every [`push`](PartialJson::push) it holds all that is known, with the
-//! string being read as far as it goes. A key, a number or a literal shows when it is complete. Time is
-//! linear in the text, whatever the pieces.
+//! After every [`push`](PartialJson::push) the object holds all values received so far, including the start
+//! of an incomplete string. A key, a number or a literal appears once complete. Time is linear in the text,
+//! regardless of the pieces.
 //!
-//! Models get strings wrong in two ways, and both are repaired as the reference does: raw control
-//! characters are taken as they are, and a backslash before a character that cannot follow one stands
-//! for itself (`C:\Users`). A surrogate without its partner becomes U+FFFD. All else that is not JSON
-//! stops the parser, keeps what was read, and is told by [`finish`](PartialJson::finish).
+//! Two errors in strings are common in models' output, and are repaired as in the reference: raw control
+//! characters are accepted, and a backslash that begins no valid escape is kept (`C:\Users`). An unpaired
+//! surrogate becomes U+FFFD. Any other error stops the parser, keeps the values read so far, and is returned
+//! by [`finish`](PartialJson::finish).
 
 #[cfg(test)]
 mod tests;
@@ -15,33 +15,33 @@ mod tests;
 use memchr::memchr2;
 use serde_json::{Map, Number, Value};
 
-/// Containers inside each other, the object itself included. Readers of stored messages stop at 128
-/// levels, some of which the message around the arguments takes.
+/// Maximum nesting of containers, including the object itself. Readers of stored messages accept 128 levels,
+/// some of which the surrounding message uses.
 const MAX_DEPTH: usize = 100;
 
 pub struct PartialJson {
     object: Map<String, Value>,
-    /// The way from `object` to the innermost open container.
+    /// The path from `object` to the innermost open container.
     path: Vec<Step>,
-    /// While a piece is read: the open containers, each taken out of its parent.
+    /// The open containers during a `push`, each taken out of its parent.
     open: Vec<Value>,
     state: State,
-    /// The key being read, then the key whose value is read.
+    /// The current key.
     key: String,
     /// The number or literal being read.
     scalar: String,
     escape: Escape,
     /// The first half of a surrogate pair.
     high: Option<u16>,
-    /// Bytes in the pieces before this one.
+    /// Total bytes of the earlier pieces.
     position: usize,
     /// Why the text is not JSON.
     problem: Option<String>,
-    /// All that was pushed.
+    /// The whole text so far.
     text: String,
 }
 
-/// Where a container sits in its parent.
+/// The position of a container in its parent: a member of an object, or the last element of an array.
 enum Step {
     Member(String),
     LastElement,
@@ -64,7 +64,7 @@ enum State {
     String,
     /// A number or a literal, up to the character that ends it.
     Scalar,
-    /// A number or a literal where the object should be.
+    /// A number or a literal in place of the object.
     RootScalar,
     AfterValue,
     /// After the object.
@@ -101,7 +101,7 @@ impl PartialJson {
         }
     }
 
-    /// Takes the next piece.
+    /// Parses the next piece.
     pub fn push(&mut self, piece: &str) {
         self.take_apart();
         let mut at = 0;
@@ -113,13 +113,13 @@ impl PartialJson {
         self.text.push_str(piece);
     }
 
-    /// The object as far as it is known.
+    /// The object as far as received.
     pub fn object(&self) -> &Map<String, Value> {
         &self.object
     }
 
-    /// The object of the whole text, and an error that says what is wrong with the text and quotes it. No text at
-    /// all, or `null`, stands for an object without members; so does, with an error, what is not an object.
+    /// The complete object, and an error if the text is invalid, which quotes the text. Empty text yields an
+    /// empty object; a value other than an object yields an empty object and an error.
     pub fn finish_whole(mut self) -> (Map<String, Value>, Option<String>) {
         let text = std::mem::take(&mut self.text);
         match self.finish() {
@@ -128,7 +128,7 @@ impl PartialJson {
         }
     }
 
-    /// The object as far as it was read, and what is wrong with the text if it is not one whole JSON object.
+    /// The object as far as it was read, and an error if the text is not one complete JSON object.
     pub fn finish(mut self) -> (Map<String, Value>, Option<String>) {
         if matches!(self.state, State::Scalar | State::RootScalar) {
             self.take_apart();
@@ -145,8 +145,8 @@ impl PartialJson {
         (self.object, Some(problem))
     }
 
-    /// Reads at `at` and says how many bytes it took; none when another state has to look at the same
-    /// character.
+    /// Reads from `at`, and returns the number of bytes read; 0 if the new state must read the character
+    /// again.
     fn step(&mut self, piece: &str, at: usize) -> usize {
         match self.state {
             State::Key | State::String => return self.string(piece, at),
@@ -214,7 +214,7 @@ impl PartialJson {
         self.open.push(container);
     }
 
-    /// Ends the innermost container.
+    /// Closes the innermost container.
     fn close(&mut self) {
         let (closed, step) = (self.open.pop(), self.path.pop());
         match (closed, step) {
@@ -232,7 +232,7 @@ impl PartialJson {
         }
     }
 
-    /// Puts the next value into the innermost container.
+    /// Adds a value to the innermost container.
     fn put(&mut self, value: Value) {
         match self.open.last_mut() {
             Some(Value::Object(members)) => {
@@ -243,7 +243,7 @@ impl PartialJson {
         }
     }
 
-    /// Reads on in a string: a key, or a value that grows in its place.
+    /// Continues to read a string: a key, or a value that is extended in place.
     fn string(&mut self, piece: &str, start: usize) -> usize {
         let text = match (self.state, self.open.last_mut()) {
             (State::Key, _) => Some(&mut self.key),
@@ -311,7 +311,7 @@ impl PartialJson {
                             push_unit(&mut self.high, code_unit(digits), text);
                         }
                     } else {
-                        // Too few digits: the text meant itself.
+                        // Too few digits: the text is kept.
                         self.escape = Escape::None;
                         flush_high(&mut self.high, text);
                         text.push_str("\\u");
@@ -323,7 +323,7 @@ impl PartialJson {
         at - start
     }
 
-    /// Reads on in a number or a literal.
+    /// Continues to read a number or a literal.
     fn scalar(&mut self, piece: &str, start: usize) -> usize {
         let rest = &piece[start..];
         let part_of = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -338,7 +338,7 @@ impl PartialJson {
         }
     }
 
-    /// Puts the number or literal that ends before `at`.
+    /// Adds the number or literal that ends before `at`.
     fn end_scalar(&mut self, piece: &str, at: usize) {
         let value = match self.scalar.as_str() {
             "null" => Value::Null,
@@ -357,8 +357,6 @@ impl PartialJson {
         if self.state == State::Scalar {
             self.put(value);
             self.state = State::AfterValue;
-        } else if value.is_null() {
-            self.state = State::End;
         } else {
             self.unexpected(piece, at);
         }
@@ -388,7 +386,7 @@ impl PartialJson {
         self.state = State::Broken;
     }
 
-    /// Takes every open container out of its parent, so that the innermost is at hand.
+    /// Moves every open container out of its parent, so that the innermost is accessible.
     fn take_apart(&mut self) {
         if matches!(self.state, State::Start | State::RootScalar | State::End) {
             return;
@@ -402,7 +400,7 @@ impl PartialJson {
         self.open.push(container);
     }
 
-    /// Puts every open container back into its parent.
+    /// Moves every open container back into its parent.
     fn put_together(&mut self) {
         let Some(mut container) = self.open.pop() else {
             return;
@@ -445,7 +443,7 @@ fn as_string(value: Option<&mut Value>) -> Option<&mut String> {
     }
 }
 
-/// A JSON number. One beyond the range of a double is `null`, as JavaScript would write it.
+/// Parses a JSON number. A number beyond the range of a double becomes `null`, as in JavaScript.
 fn number(text: &str) -> Option<Value> {
     if let Ok(number) = serde_json::from_str::<Number>(text) {
         return Some(Value::Number(number));
@@ -486,7 +484,7 @@ fn push_unit(high: &mut Option<u16>, unit: u16, text: &mut String) {
     }
 }
 
-/// The first half of a pair is not followed by the second.
+/// Replaces an unpaired first surrogate by U+FFFD.
 fn flush_high(high: &mut Option<u16>, text: &mut String) {
     if high.take().is_some() {
         text.push('\u{fffd}');

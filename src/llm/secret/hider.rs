@@ -1,4 +1,4 @@
-//! Hides values in text that comes in pieces, wherever it is cut.
+//! Hides secrets in text that arrives in pieces, even if a piece ends inside a secret.
 
 use super::Set;
 use super::set::into_text;
@@ -6,20 +6,20 @@ use crate::llm::event::AssistantEvent;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Holds back only what may be the beginning of a value. All pieces that come out, with the end, are what
-/// [`Set::hide`] makes of the whole.
+/// Hides secrets in a stream of text. Holds back only bytes that may begin a secret. The concatenated output
+/// equals [`Set::hide`] of the whole text.
 pub struct Hider {
     set: Option<Arc<Set>>,
     held: Vec<u8>,
 }
 
 impl Hider {
-    /// Without a set every piece goes through as it is.
+    /// Without a set every piece is returned unchanged.
     pub fn new(set: Option<Arc<Set>>) -> Self {
         Self { set, held: Vec::new() }
     }
 
-    /// The next piece, as far as it can be told.
+    /// Adds a piece, and returns the text that can be released.
     pub fn push<'a>(&mut self, piece: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(set) = &self.set else {
             return Cow::Borrowed(piece);
@@ -34,7 +34,7 @@ impl Hider {
         let mut hidden = Vec::new();
         let mut done = 0;
         let mut open = set.open_end(&bytes, 0);
-        // A value that begins before the open end is whole: no longer one begins with it, and none before it.
+        // A secret found before the open end is final: no longer one begins at its start, and none before it.
         while let Some(found) = set.automaton.find(&bytes[done..]).filter(|found| done + found.start() < open)
         {
             hidden.extend_from_slice(&bytes[done..done + found.start()]);
@@ -54,7 +54,7 @@ impl Hider {
         }
     }
 
-    /// What was held back, when nothing more comes.
+    /// Returns the text held back, at the end of the stream.
     pub fn end(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         match self.set.as_ref().map(|set| set.hide_bytes(&held)) {
@@ -65,8 +65,8 @@ impl Hider {
 }
 
 impl Set {
-    /// Where the longest end of `bytes`, from `from` on, begins that may be the beginning of a value; their
-    /// length when there is none.
+    /// The start of the longest suffix of `bytes`, at or after `from`, that may begin a secret; `bytes.len()`
+    /// if there is none.
     fn open_end(&self, bytes: &[u8], from: usize) -> usize {
         let earliest = from.max(bytes.len().saturating_sub(self.longest - 1));
         let may_begin = |&at: &usize| {
@@ -78,7 +78,7 @@ impl Set {
     }
 }
 
-/// Hides values in the events of an answer: each of its blocks is a text of its own.
+/// Hides secrets in the events of an answer. Each block is a separate text.
 pub struct EventHider {
     set: Option<Arc<Set>>,
     /// Blocks that have begun.
@@ -102,7 +102,7 @@ impl EventHider {
         Self { set, open: Vec::new() }
     }
 
-    /// Hides in the next events.
+    /// Hides secrets in the next `events` of the answer.
     pub fn pass(&mut self, events: &mut Vec<AssistantEvent>) {
         if self.set.is_none() {
             return;
@@ -150,7 +150,7 @@ impl EventHider {
 }
 
 impl Open {
-    /// What the block still has to say.
+    /// The last event of the block: the text held back, if any.
     fn end(mut self) -> Option<AssistantEvent> {
         let (index, delta) = (self.index, into_text(self.hider.end()));
         (!delta.is_empty()).then_some(match self.kind {

@@ -1,4 +1,4 @@
-//! Hides values in messages. One that holds none is neither copied nor changed.
+//! Hides secrets in messages. A message without secrets is neither copied nor changed.
 
 use super::Set;
 use crate::llm::message::{Block, Content, Message};
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Set {
-    /// Hides in what a provider is told of `message`.
+    /// Hides secrets in the parts of `message` that are sent to a provider.
     pub fn hide_message(&self, message: &mut Message) {
         match message {
             Message::System(system) => {

@@ -1,13 +1,12 @@
-//! What the program knows to be secret, and how it is kept out of everything else.
+//! Hides known secrets in text for models, files and the screen.
 //!
-//! A [`Vault`] holds the keys, tokens and passwords that the program has met, each under a name: the
-//! variable it came from, or its place in auth.json or models.json. Text that goes to a model, a file or
-//! a screen shows `‹secret:NAME›` instead of a value; text that a model gives to a tool gets the value
-//! back just before the tool runs.
+//! A [`Vault`] holds the keys, tokens and passwords known to the program, each with a name: its variable, or
+//! its place in auth.json or models.json. Text for a model, a file or the screen shows `‹secret:NAME›` in
+//! place of a secret. In a tool call the placeholder is replaced by the secret just before the tool runs.
 //!
-//! Values are compared as they are: a value in base64, reversed, or cut by who printed it is not
-//! recognized. Values of fewer than [`LEN_MIN`] bytes are no secrets, since hiding them would garble text.
-//! A value of several lines is known by its lines, so that line numbers stay what they are.
+//! Only exact copies are recognized, not encoded, reversed or shortened ones. Values of fewer than
+//! [`LEN_MIN`] bytes are not hidden, since that would garble text. The lines of a multi-line secret are
+//! hidden separately, so that the number of lines does not change.
 
 mod hider;
 mod message;
@@ -25,17 +24,17 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Bytes of the shortest value that a vault takes.
+/// Minimum length of a secret, in bytes.
 pub const LEN_MIN: usize = 12;
-/// Bytes of the longest.
+/// Maximum length of a secret, in bytes.
 const LEN_MAX: usize = 64 << 10;
 
 const OPEN: &str = "‹secret:";
 const CLOSE: char = '›';
-/// Bytes of the longest name.
+/// Maximum length of a name, in bytes.
 const NAME_MAX: usize = 128;
 
-/// A key or token. Its value is in no output: `Debug` shows dots.
+/// A key or token. `Debug` does not show the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -44,7 +43,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value, for the one place that sends it.
+    /// The value, for sending it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -56,15 +55,15 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The secrets that are known. Clones share them.
+/// The known secrets. Clones share them.
 #[derive(Clone, Default)]
 pub struct Vault(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Conversations show values as they are.
+    /// True if conversations show secrets.
     is_off: AtomicBool,
-    /// At least one value is known.
+    /// True if at least one secret is known.
     has_any: AtomicBool,
     state: RwLock<State>,
 }
@@ -72,7 +71,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     known: Vec<Known>,
-    /// Made from `known` when it is first needed.
+    /// Built from `known` when first needed.
     set: Option<Arc<Set>>,
 }
 
@@ -90,8 +89,8 @@ impl fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// Takes a value in. One that is known already keeps its name; another value under a known name gets
-    /// a number. What is too short, or too long, to be a key is left out.
+    /// Adds a secret. A known value keeps its name; a different value under a known name gets a number.
+    /// Values that are too short or too long are ignored.
     pub fn learn(&self, name: &str, value: &str) {
         let name: String = name.chars().map(|c| if is_of_name(c) { c } else { '_' }).take(NAME_MAX).collect();
         let value = value.trim();
@@ -99,7 +98,7 @@ impl Vault {
             return self.learn_line(&name, value);
         }
         for (index, line) in value.lines().map(str::trim).enumerate() {
-            // The first and last line of a PEM file are the same in all of them.
+            // The first and last lines of all PEM files are alike.
             if !line.starts_with("-----") {
                 self.learn_line(&format!("{name}.{}", index + 1), line);
             }
@@ -112,7 +111,7 @@ impl Vault {
         }
         let mut state = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         state.add(name, value);
-        // Quotes and backslashes look different in JSON.
+        // Quotes and backslashes are escaped in JSON.
         let json = Value::from(value).to_string();
         if json.len() != value.len() + 2 {
             state.add(&format!("{name}.json"), &json[1..json.len() - 1]);
@@ -120,8 +119,8 @@ impl Vault {
         self.0.has_any.store(true, Ordering::Release);
     }
 
-    /// [`learn`](Self::learn) for values that may be no secrets, such as the name of a host in a header:
-    /// only what has letters and digits, and is neither an address, a path nor several words.
+    /// Adds a value that may not be a secret, such as a host name in a header: only if it has letters and
+    /// digits, and is not a URL, a path or several words.
     pub fn learn_if_random(&self, name: &str, value: &str) {
         let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
         let is_place = value.contains("://") || value.starts_with('/');
@@ -134,7 +133,7 @@ impl Vault {
         }
     }
 
-    /// Takes over what `other` knows.
+    /// Adds the secrets of `other`.
     pub fn learn_from(&self, other: &Self) {
         let known = other.read(|state| state.known.clone());
         for Known { name, value } in known {
@@ -142,18 +141,18 @@ impl Vault {
         }
     }
 
-    /// Sets if conversations hide secrets, as they do by default. Placeholders are put back, and logs
-    /// and errors hide secrets, in any case.
+    /// Sets whether conversations hide secrets, as they do by default. Logs and errors always hide secrets,
+    /// and placeholders in tool calls are always replaced.
     pub fn switch(&self, on: bool) {
         self.0.is_off.store(!on, Ordering::Release);
     }
 
-    /// What conversations hide; `None` when there is nothing to hide.
+    /// The secrets to hide in conversations; `None` if there is nothing to hide.
     pub fn set(&self) -> Option<Arc<Set>> {
         if self.0.is_off.load(Ordering::Acquire) { None } else { self.all() }
     }
 
-    /// What logs and errors hide.
+    /// The secrets to hide in logs and errors; `None` if none is known.
     pub fn all(&self) -> Option<Arc<Set>> {
         if !self.0.has_any.load(Ordering::Acquire) {
             return None;
@@ -168,30 +167,30 @@ impl Vault {
         state.set.clone()
     }
 
-    /// Each value with what is shown for it.
+    /// Each secret with its placeholder.
     pub fn pairs(&self) -> Vec<(String, String)> {
         self.read(|state| state.pairs().collect())
     }
 
-    /// `text` as a conversation shows it.
+    /// Hides secrets in `text`, if conversations hide them.
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.set().map_or(Cow::Borrowed(text), |set| set.hide(text))
     }
 
-    /// Hides in every string of `value`.
+    /// Hides secrets in every string of `value`, if conversations hide them.
     pub fn hide_value(&self, value: &mut Value) {
         if let Some(set) = self.set() {
             set.hide_value(value);
         }
     }
 
-    /// For text that comes in pieces.
+    /// A hider for text that arrives in pieces.
     pub fn hider(&self) -> Hider {
         Hider::new(self.set())
     }
 
-    /// The arguments with values in the place of placeholders; `None` where there is no placeholder. The
-    /// error is a name that is not known here.
+    /// Replaces placeholders in tool arguments by secrets; `None` if there are no placeholders. An error is
+    /// the name of an unknown secret.
     pub fn reveal(&self, arguments: &Map<String, Value>) -> Result<Option<Map<String, Value>>, String> {
         if !arguments.values().any(holds_placeholder) {
             return Ok(None);
@@ -220,7 +219,7 @@ impl Vault {
 
 impl State {
     fn add(&mut self, name: &str, value: &str) {
-        // What is hidden twice must not grow.
+        // Hiding a text twice must not change it further.
         let in_placeholder = |name: &str| placeholder(name).contains(value);
         let is_known = |known: &Known| known.value == value || in_placeholder(&known.name);
         if in_placeholder(name) || self.known.iter().any(is_known) {
@@ -238,7 +237,7 @@ impl State {
         self.known.iter().map(|known| (known.value.clone(), placeholder(&known.name)))
     }
 
-    /// `text` with values for placeholders; `None` where there are none.
+    /// Replaces placeholders in `text` by secrets; `None` if there are none.
     fn reveal(&self, text: &str) -> Result<Option<String>, String> {
         let mut revealed = String::new();
         let mut rest = text;
@@ -261,12 +260,12 @@ impl State {
     }
 }
 
-/// What is shown for the secret `name`.
+/// The placeholder of the secret `name`.
 pub fn placeholder(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// The name that `text` begins with, where a placeholder has been opened.
+/// The name at the start of `text`, after the opening of a placeholder.
 fn name_of(text: &str) -> Option<&str> {
     let (name, _) = text.split_once(CLOSE)?;
     (!name.is_empty() && name.len() <= 2 * NAME_MAX && name.chars().all(is_of_name)).then_some(name)
@@ -287,7 +286,7 @@ fn holds_placeholder(value: &Value) -> bool {
     }
 }
 
-/// Names of headers, fields and variables whose values are secrets.
+/// True if a header, field or variable with this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["key", "auth", "token", "pass", "secret", "cookie"].iter().any(|part| name.contains(part))

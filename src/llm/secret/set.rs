@@ -1,4 +1,4 @@
-//! Finds all of a set of values in one pass over a text.
+//! Finds all values of a set in one pass over a text.
 
 use super::each_text;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -6,25 +6,25 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Values, and what is shown in the place of each.
+/// Values, and the replacement for each.
 pub struct Set {
     pub(super) automaton: AhoCorasick,
     pub(super) values: Vec<Vec<u8>>,
     shown: Vec<String>,
-    /// The first bytes of the values.
+    /// True for each byte that begins a value.
     pub(super) first: [bool; 256],
-    /// Bytes.
+    /// Length of the longest value, in bytes.
     pub(super) longest: usize,
 }
 
 impl Set {
-    /// `None` for no values. Of equal values the first counts.
+    /// `None` if there are no values. Of equal values the first one is used.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Option<Self> {
         let mut seen = HashSet::new();
         let pairs = pairs.into_iter().filter(|(value, _)| !value.is_empty() && seen.insert(value.clone()));
         let (values, shown): (Vec<_>, Vec<_>) =
             pairs.map(|(value, shown)| (value.into_bytes(), shown)).unzip();
-        // Small and quick to make: nearly all text is passed over by the search for rare bytes before it.
+        // Small and fast to build: a search for rare bytes skips nearly all text.
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -38,18 +38,18 @@ impl Set {
         Some(Self { automaton, values, shown, first, longest })
     }
 
-    /// What is shown for the value with this index.
+    /// The replacement for the value with this index.
     pub(super) fn shown(&self, index: usize) -> &str {
         &self.shown[index]
     }
 
-    /// True if `bytes` hold one of the values.
+    /// True if `bytes` contain one of the values.
     pub fn is_in(&self, bytes: impl AsRef<[u8]>) -> bool {
         self.automaton.is_match(bytes.as_ref())
     }
 
-    /// `text` without the values: of those that overlap the first, and of those that begin together the
-    /// longest, is replaced.
+    /// Replaces the values in `text`. Of overlapping values the first is replaced; of values with one start,
+    /// the longest.
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.hide_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -57,7 +57,7 @@ impl Set {
         }
     }
 
-    /// [`hide`](Self::hide) for bytes that need not be text.
+    /// Replaces the values in bytes that need not be UTF-8.
     pub fn hide_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut hidden = Vec::new();
         let mut done = 0;
@@ -73,7 +73,7 @@ impl Set {
         Cow::Owned(hidden)
     }
 
-    /// Hides in every string of `value`; see [`each_text`] for what is left alone.
+    /// Replaces the values in every string of `value`, except those that [`each_text`] skips.
     pub fn hide_value(&self, value: &mut Value) {
         each_text(value, &mut |text| match self.hide(text) {
             Cow::Owned(hidden) => Some(hidden),
@@ -82,7 +82,7 @@ impl Set {
     }
 }
 
-/// Text in which values, which are text, were replaced by text.
+/// Converts the result of a replacement back to text.
 pub(super) fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -1,10 +1,9 @@
-//! The strings of a JSON value that people and models read.
+//! Visits the strings of a JSON value that people and models read.
 
 use serde_json::Value;
 
-/// Calls `change` with every string of `value`, names of fields too, and puts what it gives in its place. Left
-/// alone are the data of images and opaque data of providers (signatures): no key can be read from them, and
-/// they must not change.
+/// Calls `change` with every string of `value`, including field names, and replaces the string by the result.
+/// Skips image data and providers' opaque data (signatures), which cannot reveal a key and must not change.
 pub fn each_text(value: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) {
     match value {
         Value::String(text) => {

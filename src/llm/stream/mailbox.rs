@@ -1,8 +1,7 @@
-//! The way of events from the provider thread to the handle: a bounded queue whose reader takes all
-//! there is at once.
+//! A bounded queue of events from the provider thread to the stream's handle; the reader takes all events at
+//! once.
 //!
-//! A channel of single events would wake the other side for each of them. Here the reader is woken
-//! when the queue is no longer empty, and finds what has gathered since.
+//! The reader is woken when an event enters an empty queue; a channel would wake it for each event.
 
 use crate::llm::event::AssistantEvent;
 use crate::llm::protocol::Gone;
@@ -10,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Events in the queue before its writer has to wait.
+/// Maximum number of queued events; then the writer waits.
 const LIMIT: usize = 1024;
 
 #[derive(Default)]
@@ -50,7 +49,7 @@ impl Shared {
 }
 
 impl Writer {
-    /// Moves `events` into the queue. Waits while it is full.
+    /// Moves `events` into the queue. Waits while the queue is full.
     pub(super) fn put(&self, events: &mut Vec<AssistantEvent>) -> Result<(), Gone> {
         if events.is_empty() {
             return Ok(());
@@ -74,12 +73,12 @@ impl Writer {
 }
 
 impl Reader {
-    /// Yields when there may be events to take; disconnects when the writer has gone.
+    /// Receives a signal when there may be events; disconnects when the writer is dropped.
     pub(super) fn ready(&self) -> &Receiver<()> {
         &self.ready
     }
 
-    /// Takes all events, in exchange for an empty queue. False when there are none.
+    /// Takes all events, in exchange for an empty queue. False if there are none.
     pub(super) fn take(&self, events: &mut VecDeque<AssistantEvent>) -> bool {
         events.clear();
         let mut queue = self.shared.lock();

@@ -1,15 +1,15 @@
-//! The size that an answer may have: a server that never ends must not take all memory.
+//! Limits the size of an answer, so that a server that never ends cannot exhaust memory.
 
 use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
 
-/// Bytes of text, thinking and arguments that an answer may have. No model writes as much.
+/// Maximum bytes of text, thinking and arguments in an answer, far more than any model writes.
 pub(super) const ANSWER_MAX: usize = 64 << 20;
-/// Tool calls that an answer may have.
+/// Maximum number of tool calls in an answer.
 pub(super) const CALLS_MAX: usize = 1000;
-/// What a block takes besides its text, in bytes.
+/// Overhead of a block in bytes.
 pub(super) const BLOCK_BYTES: usize = 256;
 
-/// What an answer came to so far.
+/// The size of an answer so far.
 #[derive(Default)]
 pub(super) struct Measure {
     bytes: usize,
@@ -17,7 +17,7 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// Adds an event. An error when the answer has become too large to be one.
+    /// Adds an event. An error if the answer exceeds the limits.
     pub(super) fn add(&mut self, event: &AssistantEvent) -> Result<(), StreamError> {
         use AssistantEvent as E;
         self.bytes += match event {

@@ -1,18 +1,19 @@
 //! One request to a model, from the call to the last event.
 //!
-//! A thread of its own talks to the provider and puts events into a bounded queue, so a slow reader
-//! slows the socket and memory stays flat. The handle is the other end: it waits for the
-//! next events, for the cancel token and for a clock at the same time, so neither a silent server nor a
-//! hanging connection keeps it. It also gives the stream its form: `Start` first (but for an error before
-//! the provider answered), exactly one `Done` or `Error` last.
+//! A thread talks to the provider and puts events into a bounded queue, so that a slow reader slows the
+//! socket and memory use is bounded. The handle reads the queue, and at the same time waits for the cancel
+//! token and for a time limit, so that neither a silent server nor a hanging connection blocks it. The handle
+//! also guarantees the order of events: `Start` first (except for an error before the provider answered),
+//! exactly one `Done` or `Error` last.
 //!
-//! Not here: what the thread does (`worker`), the wire protocols (`wire`).
+//! Not here: the thread's work (`worker`) and the wire protocols (`wire`).
 
 mod mailbox;
 mod measure;
 mod optional;
 mod refusal;
 mod retry;
+mod thread;
 mod worker;
 
 #[cfg(test)]
@@ -29,9 +30,9 @@ use crate::base::cancel::CancelToken;
 use crossbeam_channel::{after, never, select};
 use measure::Measure;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-use worker::Job;
+use worker::{Job, OnWhole};
 
 /// A running request. Dropping it ends the request.
 pub struct StreamHandle {
@@ -39,24 +40,25 @@ pub struct StreamHandle {
     error: Option<StreamError>,
     measure: Measure,
     mailbox: Option<mailbox::Reader>,
-    /// Taken from the mailbox.
+    /// Events taken from the mailbox.
     events: VecDeque<AssistantEvent>,
     cancel: CancelToken,
     /// Ends the provider thread; also cancelled by `cancel`.
     stop: CancelToken,
     clocks: Clocks,
     begun: Instant,
-    /// Who is waited for.
+    whole: OnWhole,
+    /// Host of the server, for messages.
     server: String,
     open: Vec<Open>,
     closes_when_aborted: bool,
     started: bool,
-    /// An event after `Start` has come.
+    /// True after the first event that follows `Start`.
     progressed: bool,
     ended: bool,
 }
 
-/// A block that has begun, by its index.
+/// An open block, with its index.
 #[derive(Clone, Copy)]
 enum Open {
     Text(usize),
@@ -81,7 +83,7 @@ impl Open {
     }
 }
 
-/// Starts a request on a thread of its own. Never fails: what goes wrong is the last event.
+/// Starts a request on a new thread. Never fails: an error is the last event.
 pub fn start(
     api: Api,
     model: &Arc<Model>,
@@ -110,7 +112,8 @@ fn start_with(
     }
     let mut handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
     handle.closes_when_aborted = matches!(&api, Api::Wire(protocol) if protocol.closes_when_aborted());
-    let job = Job { client, api, model: model.clone(), context, options, stop: handle.stop.clone() };
+    let (stop, whole) = (handle.stop.clone(), handle.whole.clone());
+    let job = Job { client, api, model: model.clone(), context, options, stop, whole };
     let thread = std::thread::Builder::new().name("llm-stream".to_owned());
     match thread.spawn(move || worker::run(&job, writer)) {
         Ok(_) => handle,
@@ -134,7 +137,7 @@ fn host_of(url: &str) -> Option<&str> {
 }
 
 impl StreamHandle {
-    /// A request that failed before it could be sent: its only event is the error.
+    /// A request that failed before it was sent: its only event is the error.
     pub fn failed(model: &Model, error: StreamError) -> Self {
         let mut handle = Self::new(model, None, Clocks::default(), CancelToken::new());
         handle.events.push_back(AssistantEvent::Error(error));
@@ -159,6 +162,7 @@ impl StreamHandle {
             cancel,
             clocks,
             begun: Instant::now(),
+            whole: OnWhole::default(),
             server: host_of(&model.base_url).unwrap_or(&model.provider).to_owned(),
             open: Vec::new(),
             closes_when_aborted: false,
@@ -168,8 +172,8 @@ impl StreamHandle {
         }
     }
 
-    /// The next event; `None` after the last. Returns at once with the terminal event when the token is
-    /// cancelled, whatever the provider thread is waiting for.
+    /// The next event; `None` after the last. If the token is cancelled, returns the terminal event at once,
+    /// regardless of the provider thread.
     pub fn next_event(&mut self) -> Option<AssistantEvent> {
         if self.ended {
             return None;
@@ -189,7 +193,13 @@ impl StreamHandle {
         self.note_open(&event);
         match &event {
             AssistantEvent::Start => {}
-            AssistantEvent::Done { .. } => self.end(),
+            AssistantEvent::Done { .. } => {
+                let keep = self.whole.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(keep) = keep {
+                    keep(self.fold.message());
+                }
+                self.end();
+            }
             AssistantEvent::Error(error) => {
                 self.error = Some(error.clone());
                 self.end();
@@ -200,7 +210,6 @@ impl StreamHandle {
         Some(event)
     }
 
-    /// Keeps account of the blocks that have begun and not ended.
     fn note_open(&mut self, event: &AssistantEvent) {
         use AssistantEvent as E;
         match *event {
@@ -235,7 +244,7 @@ impl StreamHandle {
         }
     }
 
-    /// Waits for events, for the cancel, or for the clock that counts now.
+    /// Waits for events, for the cancellation, or for the current time limit.
     fn wait(&mut self) -> Result<(), StreamError> {
         let Some(mailbox) = &self.mailbox else {
             return Err(ended_too_early());
@@ -269,7 +278,7 @@ impl StreamHandle {
         }
     }
 
-    /// Nothing follows the last event.
+    /// Releases the queue after the last event.
     fn end(&mut self) {
         self.fold.took(self.begun.elapsed());
         self.ended = true;
@@ -286,7 +295,7 @@ impl StreamHandle {
         &self.fold
     }
 
-    /// The whole answer, and why it failed if it did. Drains what is left.
+    /// Reads all remaining events, and returns the complete answer and its error, if any.
     pub fn finish(mut self) -> (AssistantMessage, Option<StreamError>) {
         while self.next_event().is_some() {}
         let fold = std::mem::replace(&mut self.fold, Fold::new(AssistantMessage::default()));

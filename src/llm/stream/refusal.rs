@@ -1,17 +1,17 @@
-//! Which parameters of a request an error answer calls unknown or not supported.
+//! Finds the parameters that an error answer calls unknown or unsupported.
 //!
-//! Servers have no common form for this, so the forms are data: each row of [`FORMS`] is a pattern with the
-//! names in a group. The patterns are loose, since a name counts only if the request has a parameter of that
-//! name that may be left out; `optional` decides on that.
+//! Servers phrase such errors differently, so the phrases are data: each row of [`FORMS`] is a pattern with
+//! the names in a group. The patterns are loose, since a name counts only if the request has an optional
+//! parameter of that name, which `optional` decides.
 
 use crate::llm::http::body_error;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// The patterns, matched without regard to case against the body with its quotes unescaped. `NAME` stands for
-/// a name in any quotes or none, `LIST` for names between commas. Groups: `names` are parameters, each below
-/// `at` if that is given; `path` is one parameter, as the list of its parts; `beta` are values of the header
-/// `anthropic-beta`.
+/// The patterns, matched case-insensitively against the body with its quotes unescaped. `NAME` stands for a
+/// name with or without quotes, `LIST` for names separated by commas. Groups: `names` are parameters, each
+/// below `at` if that group exists; `path` is one parameter, as the list of its parts; `beta` are values of
+/// the header `anthropic-beta`; `strict` says that strict tools are too many.
 const FORMS: &[&str] = &[
     // OpenAI, Azure, Codex, Go, serde, Python's keyword arguments.
     r"(?:unknown|unsupported|unrecognized|unexpected) (?:(?:request|body|input|keyword) )?(?:param(?:eter)?|argument|field|key|property|option)s?(?: supplied)?:? ?[\[(]?(?<names>LIST)",
@@ -38,11 +38,13 @@ const FORMS: &[&str] = &[
     r#"unknown name (?<names>NAME)(?: at ['"](?<at>[^'"]*)['"])?"#,
     r"unexpected value\(s\) (?<beta>[^.]*?) for the .?anthropic-beta",
     r"invalid beta flag(?<beta>)",
+    // Claude, at Anthropic and at Amazon: too many strict tools, or too much in them.
+    r"(?<strict>compiled grammar is too large|too many strict tools \(|too many parameters with union types \()",
 ];
 
 const NAME: &str = r#"['"`]?[a-z_][\w.\[\]-]*['"`]?"#;
 
-/// What stands for the header `anthropic-beta` at the beginning of a path.
+/// The first part of a path that stands for the header `anthropic-beta`.
 pub(super) const BETA: &str = "anthropic-beta";
 
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -52,8 +54,8 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     patterns.filter_map(|pattern| Regex::new(&pattern).ok()).collect()
 });
 
-/// The parameters that the body of an error answer names, each as the parts of its path: snake case, without
-/// the numbers of list items.
+/// The parameters named in the body of an error answer, each as the parts of its path: in snake case, without
+/// list indices.
 pub(super) fn named(body: &str) -> Vec<Vec<String>> {
     let mut found: Vec<Vec<String>> = Vec::new();
     let mut add = |path: Vec<String>| {
@@ -81,6 +83,9 @@ pub(super) fn named(body: &str) -> Vec<Vec<String>> {
             }
             flags.for_each(|flag| add(vec![BETA.to_owned(), flag.to_owned()]));
         }
+        if group("strict").is_some() {
+            add(vec!["tools".to_owned(), "strict".to_owned()]);
+        }
         for name in group("names").into_iter().flat_map(words) {
             add(parts(&format!("{}.{name}", group("at").unwrap_or_default())));
         }
@@ -88,7 +93,7 @@ pub(super) fn named(body: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The body with the quotes of JSON inside JSON as they were meant.
+/// Removes the backslashes before quotes, for JSON inside JSON.
 fn unescaped(body: &str) -> String {
     let mut text = String::with_capacity(body.len());
     let mut slashes = 0;
@@ -106,14 +111,14 @@ fn unescaped(body: &str) -> String {
     text
 }
 
-/// The names in a list, whatever is around them.
+/// The names in a list, regardless of delimiters.
 fn words(list: &str) -> impl Iterator<Item = &str> {
     let is_name = |char: char| char.is_alphanumeric() || "_.-[]/".contains(char);
     let words = list.split(move |char| !is_name(char)).map(|word| word.trim_matches('.'));
     words.filter(|word| word.starts_with(|first: char| first.is_alphabetic() || first == '_'))
 }
 
-/// `body.tools[0].functionCall` is `tools`, `function_call`.
+/// Splits a path: `body.tools[0].functionCall` becomes `tools`, `function_call`.
 fn parts(name: &str) -> Vec<String> {
     let parts = name.split(['.', '[', ']', '/']);
     let parts = parts.filter(|part| !part.is_empty() && !part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -124,7 +129,7 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// `toolChoice` is `tool_choice`.
+/// Converts to snake case: `toolChoice` becomes `tool_choice`.
 pub(super) fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 2);
     for char in name.chars() {
@@ -145,7 +150,7 @@ mod tests {
         assert_eq!(PATTERNS.len(), FORMS.len());
     }
 
-    /// Checks that `body` names exactly `expected` among words that a request has.
+    /// Checks that the parameters found in `body` are exactly `expected`.
     #[track_caller]
     fn check(body: &str, expected: &[&str]) {
         let known = |path: &Vec<String>| {
@@ -186,7 +191,7 @@ mod tests {
             &["metadata", "store"],
         );
         check(r#"{"detail":"Unsupported parameter: prompt_cache_key"}"#, &["prompt_cache_key"]);
-        // LiteLLM, in both forms, and what it was told by a server behind it.
+        // LiteLLM, in both forms, and with the error of a server behind it.
         check(
             r#"{"error":{"message":"litellm.UnsupportedParamsError: anthropic does not support parameters: ['store', 'prompt_cache_key'], for model=claude. To drop these, set `litellm.drop_params=True`","type":"None","param":null,"code":"400"}}"#,
             &["store", "prompt_cache_key"],
@@ -273,6 +278,18 @@ mod tests {
             &["anthropic-beta.a-2025-05-14", "anthropic-beta.b-2"],
         );
         check(r#"{"message":"invalid beta flag"}"#, &["anthropic-beta"]);
+        check(
+            r#"{"error":{"type":"invalid_request_error","message":"Too many strict tools (21). The maximum is 20."}}"#,
+            &["tools.strict"],
+        );
+        check(
+            r#"{"message":"The compiled grammar is too large, which would cause issues."}"#,
+            &["tools.strict"],
+        );
+        check(
+            r#"{"error":{"message":"Schemas contains too many parameters with union types (17 parameters)."}}"#,
+            &["tools.strict"],
+        );
         // Go, Rust, Python's jsonschema.
         check(r#"{"error":"json: unknown field \"store\""}"#, &["store"]);
         check(

@@ -1,18 +1,18 @@
-//! Sending a request again before anything of an answer came (setting `retry.provider.maxRetries`).
+//! Retries a request before any part of the answer has arrived (setting `retry.provider.maxRetries`).
 //!
-//! Nobody is told of these attempts. None is made unless the user asks for them: a failed answer is tried
-//! again by the session, which shows it.
+//! These retries are not shown, and are off unless the user sets them: by default the session retries a
+//! failed answer and shows it.
 
 use crate::llm::classify::classify;
 use crate::llm::event::StreamError;
 use crate::llm::options::Resend;
 use std::time::Duration;
 
-/// The wait before the second attempt; it doubles from there to `LONGEST_MS`.
+/// The wait before the second attempt in milliseconds; doubled for each further attempt up to `LONGEST_MS`.
 const FIRST_MS: u64 = 500;
 const LONGEST_MS: u64 = 8000;
 
-/// What follows a failure.
+/// The decision after a failure.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Wait(Duration),
@@ -20,8 +20,7 @@ pub(super) enum Next {
 }
 
 impl Resend {
-    /// After attempt number `attempt` (from 0). `advice` is the server's own word on whether to try
-    /// again.
+    /// Decides after attempt number `attempt` (from 0). `advice` is the server's `x-should-retry` header.
     pub(super) fn after(self, attempt: u64, mut error: StreamError, advice: Option<&str>) -> Next {
         let is_passing = match advice {
             Some("true") => true,

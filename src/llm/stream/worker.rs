@@ -1,14 +1,15 @@
-//! The provider thread: sends the request, reads the answer, and turns it into events.
+//! The provider thread: sends the request, reads the answer, and converts it to events.
 
 use super::mailbox::Writer;
 use super::optional::Fitting;
 use super::retry::Next;
+use super::thread::Thread;
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
-use crate::llm::message::now_ms;
+use crate::llm::message::{AssistantMessage, now_ms};
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
@@ -16,16 +17,16 @@ use crate::llm::secret::EventHider;
 use crate::llm::size;
 use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Events that are passed on at once: a read can hold thousands of small ones.
+/// Maximum number of events passed on at once: one read can contain thousands of small events.
 const BATCH_LIMIT: usize = 512;
-/// Bytes of an answer with all that frames it: some protocols say much for each word.
+/// Maximum size of an answer with its framing, in bytes; some protocols add much framing to each word.
 const BODY_MAX: u64 = 1 << 30;
-/// Bytes of one read.
+/// Size of a read, in bytes.
 const READ_SIZE: usize = 64 << 10;
-/// Of the body of an error, in bytes, and for each part of it.
+/// Limits for reading the body of an error: its size in bytes, and the wait for each part.
 const ERROR_BODY_LIMIT: usize = 64 << 10;
 const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,7 +37,11 @@ pub(super) struct Job {
     pub context: Context,
     pub options: StreamOptions,
     pub stop: CancelToken,
+    pub whole: OnWhole,
 }
+
+/// Called with the complete answer before its last event is delivered.
+pub(super) type OnWhole = Arc<Mutex<Option<Box<dyn FnOnce(&AssistantMessage) + Send>>>>;
 
 /// Why the thread stops before the end of the answer.
 enum Stop {
@@ -89,7 +94,6 @@ impl From<Broken> for Stop {
     }
 }
 
-/// The body of the thread.
 pub(super) fn run(job: &Job, writer: Writer) {
     let mut secrets = Secrets::new(&job.options.vault);
     if let Some(key) = &job.options.api_key {
@@ -124,7 +128,7 @@ pub(super) fn run(job: &Job, writer: Writer) {
     let _ = outlet.flush(); // without a reader there is nobody to tell
 }
 
-/// Events on their way to the handle.
+/// A buffer of events for the handle.
 struct Outlet {
     writer: Writer,
     batch: Vec<AssistantEvent>,
@@ -132,7 +136,7 @@ struct Outlet {
 }
 
 impl Outlet {
-    /// Passes on what there is. Waits while the reader is slow.
+    /// Passes on all buffered events. Waits while the reader is slow.
     fn flush(&mut self) -> Result<(), Gone> {
         self.hider.pass(&mut self.batch);
         self.writer.put(&mut self.batch)
@@ -146,7 +150,7 @@ impl Outlet {
     }
 }
 
-/// Runs a source that is not behind HTTP.
+/// Runs a source of events without HTTP.
 fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop> {
     let call = Call { model: &job.model, context: &job.context, options: &job.options, cancel: &job.stop };
     source.run(&call, &mut |event| {
@@ -156,7 +160,7 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
     Ok(())
 }
 
-/// Makes the request of a wire protocol and decodes the answer.
+/// Sends the request of a wire protocol and decodes the answer.
 fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
     let Job { model, context, options, .. } = job;
     let HttpRequest { url, mut headers, mut body } = protocol.request(model, context, options)?;
@@ -169,14 +173,17 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
         }
     }
     let mut fitting = Fitting::new(model, options, &url, &mut headers, &mut body);
+    let mut thread = Thread::new(options);
+    let mut shaped = thread.shape(&url, &headers, &body);
     let mut attempt = 0;
     let mut answer = loop {
         let mut signed = headers.clone();
-        protocol.sign(&url, &mut signed, &body, options, now_ms())?;
+        let body_sent = shaped.as_deref().unwrap_or(&body);
+        protocol.sign(&url, &mut signed, body_sent, options, now_ms())?;
         secrets.add_headers(&signed);
         let request = Request {
             headers: signed,
-            body: &body,
+            body: body_sent,
             secrets: secrets.clone(),
             env: &options.env,
             ..Request::new(&url)
@@ -186,7 +193,10 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             Ok(answer) => {
                 let advice = http::header(&answer.headers, "x-should-retry").map(str::to_owned);
                 let (mut error, said) = refusal(protocol, answer);
-                if fitting.adapt(&mut error, &said, &mut headers, &mut body) {
+                if thread.is_refused(&error, &said)
+                    || fitting.adapt(&mut error, &said, &mut headers, &mut body)
+                {
+                    shaped = thread.shape(&url, &headers, &body);
                     continue;
                 }
                 (error, advice)
@@ -201,8 +211,15 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             Next::Wait(_) => attempt += 1,
         }
     };
-    drop(body);
+    drop((body, shaped));
     outlet.batch.push(AssistantEvent::Start);
+    let (refused, sent) = thread.settle();
+    outlet.batch.extend(refused.map(AssistantEvent::info));
+    if let (Some(sent), Api::Wire(protocol)) = (sent, &job.api) {
+        let (protocol, model, options) = (protocol.clone(), model.clone(), options.clone());
+        let keep = move |reply: &_| sent.answered(reply, &*protocol, &model, &options);
+        *job.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(keep));
+    }
     let notice = fitting.settle();
     if notice.is_some() {
         outlet.batch.push(AssistantEvent::info(Info { notice, ..Info::default() }));
@@ -211,8 +228,8 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     let request_id = http::request_id(&answer.headers);
     let mut reader = Reader { decoder: protocol.decoder(model, context, options), outlet };
     let read = reader.read(&mut answer);
-    // From here on a cancel, which may come as soon as the last event is told, leaves the connection
-    // alone: it can serve the next request.
+    // From here on a cancellation, which may follow the last event immediately, does not close the
+    // connection: it can serve the next request.
     let rest = answer.detach();
     read.map_err(|stop| match stop {
         Stop::Failed(mut error) => {
@@ -227,7 +244,7 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     Ok(())
 }
 
-/// What an error status means, and the beginning of what the server said with it.
+/// The error for an answer with an error status, and the start of its body.
 fn refusal(protocol: &dyn Protocol, mut answer: Answer) -> (StreamError, String) {
     let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
     let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
@@ -237,13 +254,13 @@ fn refusal(protocol: &dyn Protocol, mut answer: Answer) -> (StreamError, String)
     (error, said)
 }
 
-/// Cuts a body into frames for a decoder.
+/// Splits a body into frames for a decoder.
 struct Reader<'a> {
     decoder: Box<dyn Decoder>,
     outlet: &'a mut Outlet,
 }
 
-/// What a body is. Its first bytes say so: content types are often wrong.
+/// The format of a body, recognized by its first bytes, since content types are often wrong.
 enum Body {
     Unknown,
     Events(SseDecoder),
@@ -265,8 +282,7 @@ impl Body {
 }
 
 impl Reader<'_> {
-    /// Reads until the decoder has what it needs, and lets it say the last event, which is left in the
-    /// outlet.
+    /// Reads until the decoder is done, and ends the decoder. The last events remain in the outlet.
     fn read(&mut self, answer: &mut Answer) -> Result<(), Stop> {
         let mut body = Body::Unknown;
         let mut buffer = vec![0; READ_SIZE];
@@ -320,7 +336,7 @@ impl Reader<'_> {
                 self.decoder.end(&mut self.outlet.batch)?;
                 Ok(())
             }
-            // The connection may break after the answer: then it was whole.
+            // If the decoder accepts the end, the connection broke after a complete answer.
             (Body::Events(_) | Body::Messages(_), Some(lost)) => {
                 let ended = self.decoder.end(&mut self.outlet.batch);
                 ended.map_err(|_| lost.into())
@@ -328,7 +344,7 @@ impl Reader<'_> {
             (_, Some(lost)) => Err(lost.into()),
             (Body::Events(mut events), None) => {
                 match events.end(|event, data| self.event(event, data)) {
-                    // An event that lacks its blank line and makes no sense was cut.
+                    // An event without a final blank line that cannot be decoded was cut off.
                     Err(Stop::Failed(error)) if error.kind == ErrorKind::Protocol => {
                         let server = answer.target.server();
                         let text = format!("connection lost: the answer of {server} was cut short");

@@ -1,9 +1,9 @@
 //! ACP mode: the Agent Client Protocol of editors, JSON-RPC by lines on stdin and stdout.
 //!
 //! ```text
-//! stdin ──> reader ──> server ─requests─> opener ──> a session's thread, one each ──┐
-//!                        │  └───────────prompts──────────^                         ├──> output ──> stdout
-//!                        └──────────────────── answers ────────────────────────────┘
+//! stdin ──> server ─requests─> opener ──> a session's thread, one each ──┐
+//!             │  └───────────prompts──────────^                         ├──> output ──> stdout
+//!             └──────────────────── answers ────────────────────────────┘
 //! ```
 //! The server never waits, so that a cancel is handled at any time. Sessions are opened one after another,
 //! and answer prompts in parallel. A closed stdin, a closed stdout and a signal abort the current runs, store
@@ -29,7 +29,7 @@ mod work;
 use super::exit::{self, EndsChildren};
 use super::output::Output;
 use super::signal::Watch;
-use super::{stdin, stdout};
+use super::stdin;
 use crate::jsonrpc::message::{self, Bad, Failure, INVALID_REQUEST, Message};
 use crate::runtime::CancelToken;
 use crossbeam_channel::bounded;
@@ -51,18 +51,15 @@ const REQUESTS_MAX: usize = 64;
 pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let mut ends = EndsChildren { keep: false };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
-    let stdout = stdout::open().map_err(|error| format!("Cannot write to stdout: {error}"))?;
-    let output = Output::start(stdout, false, cancel.clone()).map_err(start)?;
-    let output = Arc::new(output);
+    let output = Arc::new(Output::to_stdout(false, cancel.clone())?);
     let peer = Peer::new(output.clone());
     let sessions = Sessions::default();
     let opener = Opener { host, peer: peer.clone(), sessions: sessions.clone(), cancel: cancel.clone() };
     let (requests, waiting) = bounded(REQUESTS_MAX);
     let opener =
         thread::Builder::new().name("opener".into()).spawn(move || opener.work(&waiting)).map_err(start)?;
-    let messages = stdin::messages(parse).map_err(start)?;
     let server = Server { peer, sessions: sessions.clone(), requests };
-    stdin::serve(&messages, cancel, |message| match message {
+    stdin::serve(parse, cancel, |message| match message {
         Ok(message) => server.handle(message),
         Err(bad) => server.refuse(*bad),
     });

@@ -106,6 +106,14 @@ impl App {
         self.say(Weight::Info, text);
     }
 
+    /// Shows a notice above the editor, until the next one or the next prompt.
+    pub fn note(&mut self, text: &str) {
+        match is_dumb() {
+            true => self.info(text),
+            false => text.lines().next().unwrap_or_default().clone_into(&mut self.status.note),
+        }
+    }
+
     pub fn warn(&mut self, text: &str) {
         self.say(Weight::Warning, text);
     }
@@ -155,6 +163,7 @@ impl App {
 
     /// Sends the typed text: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
+        self.status.note.clear();
         if !self.control.is_looked_at(&text) {
             return self.send(text, images, streaming);
         }
@@ -236,10 +245,18 @@ impl App {
         self.requests.redraws = true;
     }
 
-    /// Queries the terminal for its background colour, if the theme depends on it.
+    /// Queries the terminal for its colours, if the theme depends on them.
     pub fn ask_for_backdrop(&mut self) {
-        if self.config.themes.follows() && !is_dumb() {
-            self.requests.sequences.push_str("\x1b]11;?\x07\x1b[?996n");
+        if !is_dumb() {
+            self.requests.sequences.push_str(&self.config.themes.queries());
+        }
+    }
+
+    /// Reports the program's status to the terminal, if that wants to know.
+    pub fn start_reports(&mut self) {
+        if !is_dumb() {
+            let wish = std::env::var("PI_PROGRAM_STATUS").ok();
+            self.requests.sequences.push_str(self.status.program.start(wish.as_deref()));
         }
     }
 

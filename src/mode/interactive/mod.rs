@@ -38,6 +38,7 @@ mod pace;
 mod paint;
 mod position;
 mod program;
+mod program_status;
 pub mod question;
 mod screen;
 mod scroll;
@@ -68,6 +69,7 @@ use config::{Places, UiConfig};
 use crossbeam_channel::bounded;
 use event_loop::EventLoop;
 use feed::Feed;
+use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,6 +97,16 @@ pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &
 pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let roles = crate::tui::theme::Role::ALL.into_iter();
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
+}
+
+/// The JSON Schema of `keybindings.json`; `None` in a build without the terminal.
+pub fn keybindings_schema() -> Option<Value> {
+    Some(crate::tui::keymap::schema(&keymap::APPLICATION))
+}
+
+/// The JSON Schema of a theme; `None` in a build without the terminal.
+pub fn theme_schema() -> Option<Value> {
+    Some(crate::tui::theme::schema())
 }
 
 /// Start options of the interactive mode.
@@ -165,6 +177,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();
+    app.start_reports();
     if let Some(wanted) = options.fullscreen {
         app.config.is_fullscreen = wanted && !config::is_dumb();
     }

@@ -1,11 +1,11 @@
 //! RPC mode: commands as JSON lines on stdin, responses and events as JSON lines on stdout.
 //!
 //! ```text
-//! stdin ──> reader ──> server ──jobs──> session ──events──┐
-//!                        │  └──> shells (one a command) ────┼──> output ──> stdout
-//!                        └────────── responses ─────────────┘
+//! stdin ──> server ──jobs──> session ──events──┐
+//!             │  └──> shells (one a command) ────┼──> output ──> stdout
+//!             └────────── responses ─────────────┘
 //! ```
-//! The reader splits and parses lines. The server immediately handles commands that do not change the course
+//! The server, on the main thread, immediately handles commands that do not change the course
 //! of the conversation; it never waits for a run. The session's thread runs prompts, and commands that
 //! replace or rewrite the conversation, one after another. A closed stdin, a closed stdout and a signal abort
 //! the current run, store its partial result, and end the program.
@@ -29,7 +29,7 @@ use super::exit::{self, EndsChildren};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
-use super::{stdin, stdout};
+use super::stdin;
 use crate::runtime::event::Event;
 use crate::runtime::event_json::Line;
 use crate::runtime::session::Session;
@@ -64,9 +64,7 @@ pub struct Options {
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
-    let stdout = stdout::open().map_err(|error| format!("Cannot write to stdout: {error}"))?;
-    let output = Output::start(stdout, options.cumulative, cancel.clone()).map_err(start)?;
-    let output = Arc::new(output);
+    let output = Arc::new(Output::to_stdout(options.cumulative, cancel.clone())?);
     if options.ready {
         let commands: Vec<&str> = command::names().collect();
         let ready =
@@ -88,7 +86,6 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
             .spawn(move || server::work(session, &waiting, &output))
             .map_err(start)?
     };
-    let requests = stdin::messages(parse).map_err(start)?;
     let (alive, all_over) = bounded::<()>(0);
     let server = Server {
         control: control.clone(),
@@ -98,7 +95,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         jobs,
         alive,
     };
-    stdin::serve(&requests, cancel, |request| match request {
+    stdin::serve(parse, cancel, |request| match request {
         Ok(request) => handle(&server, request),
         Err(reason) => refuse(&server, &reason),
     });

@@ -3,10 +3,11 @@
 use super::reply::Reply;
 use super::server::Server;
 use crate::mode::REFERENCE_VERSION;
-use crate::runtime::Tool;
+use crate::runtime::{ThinkingLevel, Tool};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,34 +29,55 @@ pub const CAPABILITIES: &[&str] = &[
 ];
 
 pub fn state(server: &Server, (): (), reply: Reply) {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct State<'a, M> {
+        model: M,
+        thinking_level: ThinkingLevel,
+        is_streaming: bool,
+        is_compacting: bool,
+        steering_mode: &'a str,
+        follow_up_mode: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_file: Option<Cow<'a, str>>,
+        session_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_name: Option<&'a str>,
+        auto_compaction_enabled: bool,
+        message_count: usize,
+        pending_message_count: usize,
+        interrupt_mode: &'a str,
+        auto_retry_enabled: bool,
+        active_tools: &'a [String],
+        cwd: Cow<'a, str>,
+        protocol_version: u32,
+        capabilities: &'a [&'a str],
+        version: &'a str,
+        reference_version: &'a str,
+    }
     let now = server.control.snapshot();
-    let mut state = json!({
-        "model": now.model.shown(),
-        "thinkingLevel": now.thinking,
-        "isStreaming": now.is_streaming,
-        "isCompacting": now.is_compacting,
-        "steeringMode": now.steering_mode.name(),
-        "followUpMode": now.follow_up_mode.name(),
+    reply.data(State {
+        model: now.model.shown(),
+        thinking_level: now.thinking,
+        is_streaming: now.is_streaming,
+        is_compacting: now.is_compacting,
+        steering_mode: now.steering_mode.name(),
+        follow_up_mode: now.follow_up_mode.name(),
+        session_file: now.session_file.as_deref().map(Path::to_string_lossy),
+        session_id: &now.session_id,
+        session_name: now.session_name.as_deref(),
+        auto_compaction_enabled: now.switches.auto_compaction,
+        message_count: now.message_count,
+        pending_message_count: now.pending_message_count,
+        interrupt_mode: now.switches.interrupt.name(),
+        auto_retry_enabled: now.switches.auto_retry,
+        active_tools: &now.active_tools,
+        cwd: now.cwd.to_string_lossy(),
+        protocol_version: PROTOCOL_VERSION,
+        capabilities: CAPABILITIES,
+        version: env!("CARGO_PKG_VERSION"),
+        reference_version: REFERENCE_VERSION,
     });
-    if let Some(path) = &now.session_file {
-        state["sessionFile"] = path.to_string_lossy().into();
-    }
-    state["sessionId"] = now.session_id.into();
-    if let Some(name) = now.session_name {
-        state["sessionName"] = name.into();
-    }
-    state["autoCompactionEnabled"] = now.switches.auto_compaction.into();
-    state["messageCount"] = now.message_count.into();
-    state["pendingMessageCount"] = now.pending_message_count.into();
-    state["interruptMode"] = now.switches.interrupt.name().into();
-    state["autoRetryEnabled"] = now.switches.auto_retry.into();
-    state["activeTools"] = now.active_tools.into();
-    state["cwd"] = now.cwd.to_string_lossy().into();
-    state["protocolVersion"] = PROTOCOL_VERSION.into();
-    state["capabilities"] = CAPABILITIES.into();
-    state["version"] = env!("CARGO_PKG_VERSION").into();
-    state["referenceVersion"] = REFERENCE_VERSION.into();
-    reply.data(state);
 }
 
 /// Returns all messages, or one page of them.

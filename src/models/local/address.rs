@@ -1,4 +1,4 @@
-//! Where servers may be, and addresses as people write them.
+//! Addresses of local model servers, and parsing of addresses that users write.
 
 use super::Kind;
 use crate::base::env::Env;
@@ -11,19 +11,18 @@ pub(super) const LM_STUDIO: &str = "http://127.0.0.1:1234";
 pub(super) const VLLM: &str = "http://127.0.0.1:8000";
 pub(super) const SGLANG: &str = "http://127.0.0.1:30000";
 
-/// A server that may be there.
+/// An address where a server may listen.
 #[derive(Clone)]
 pub(super) struct Target {
-    /// What usually listens there.
+    /// The kind of server that usually listens there.
     pub kind: Kind,
     pub root: String,
     pub key: Option<Secret>,
-    /// The variables of the address and of the key, where the user named this very server, and so whoever
-    /// runs it.
+    /// If the user configured this server: the names of the variables for its address and for its key.
     pub named: Option<(&'static str, &'static str)>,
 }
 
-/// The places to ask, the best first.
+/// The addresses to probe, in order of preference.
 pub(super) fn targets(env: &Env) -> Vec<Target> {
     let key = |name: &str| env.get(name).map(Secret::new);
     let mut targets = Vec::new();
@@ -32,7 +31,7 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
             targets.push(Target { kind, root, key, named });
         }
     };
-    // Who names the server means that one, and wants no other asked.
+    // If the user names a server, no other is probed.
     if let Some(url) = env.get("PI_LOCAL_URL") {
         add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"), Some(("PI_LOCAL_URL", "PI_LOCAL_API_KEY")));
         return targets;
@@ -45,7 +44,7 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
     if is_loopback(&ollama) {
         add(Kind::Ollama, ollama, None, None);
     }
-    // With an address of its own, the key is for that one alone.
+    // If LLAMA_BASE_URL is set, the key is only for that server.
     let llama_key = key("LLAMA_API_KEY").filter(|_| named.is_none());
     for root in LLAMA_CPP {
         add(Kind::LlamaCpp, root.to_owned(), llama_key.clone(), None);
@@ -56,8 +55,8 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
     targets
 }
 
-/// The variable whose key the server at `base_url` may see: a key meant for one server is not shown to
-/// another that happens to listen on this machine.
+/// The variable whose key may be sent to the server at `base_url`. A key for one server is never sent to
+/// another on this machine.
 pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
     let server = root(base_url);
     let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
@@ -71,7 +70,7 @@ pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
     env.has(name).then_some(name)
 }
 
-/// The address that requests go to, from what a user writes: with or without scheme, `/v1`, slash.
+/// The base URL of requests to a server. `url` may have or lack a scheme, `/v1` and a trailing slash.
 pub fn api_url(url: &str) -> String {
     format!("{}/v1", root(url))
 }
@@ -87,7 +86,7 @@ pub fn is_loopback(url: &str) -> bool {
     named || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Host and port of a server's root.
+/// Host and port of a server URL.
 pub(super) fn place(root: &str) -> (&str, u16) {
     let (scheme, authority, _) = authority(root);
     let usual = if scheme == "https" { 443 } else { 80 };
@@ -99,7 +98,7 @@ pub(super) fn place(root: &str) -> (&str, u16) {
     (host.trim_start_matches('[').trim_end_matches(']'), port)
 }
 
-/// Scheme, host with port, path. A name and password before the host are left out: addresses are shown.
+/// Scheme, host with port, and path. A user name and password are omitted, since addresses are shown.
 fn authority(url: &str) -> (&str, &str, &str) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -116,7 +115,7 @@ pub(super) fn root(url: &str) -> String {
     format!("{scheme}://{}{path}", reachable(host))
 }
 
-/// Ollama's own rules for `OLLAMA_HOST`: port 11434 unless a scheme is given.
+/// Applies Ollama's rules for `OLLAMA_HOST`: the port is 11434 unless a scheme is given.
 pub(super) fn ollama_root(host: &str) -> String {
     let host = host.trim().trim_matches(['"', '\'']);
     let root = root(host);
@@ -130,7 +129,7 @@ pub(super) fn ollama_root(host: &str) -> String {
     root.replacen(authority, &format!("{}:11434", authority.trim_end_matches(':')), 1)
 }
 
-/// An address to listen on, as one to connect to.
+/// Converts an address to listen on to one to connect to.
 fn reachable(host: &str) -> String {
     for any in ["0.0.0.0", "[::]"] {
         if let Some(port) = host.strip_prefix(any)

@@ -1,27 +1,27 @@
-//! What servers on this machine say about their models, read with suspicion: anything may listen on a
-//! port, so a field counts only when it has the shape it should have.
+//! Reads model lists and properties from local servers. Any program may listen on a port, so that a field is
+//! ignored unless it has the expected type.
 
 use super::{Kind, Tools};
 use serde_json::Value;
 
-/// What is known about one model.
+/// A model as described by its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub id: String,
-    /// Tokens that one request may take, all in all.
+    /// Context window in tokens, for input and output together.
     pub window: Option<u64>,
-    /// Tokens of one answer, at most.
+    /// Maximum number of output tokens.
     pub answer_max: Option<u64>,
     pub tools: Tools,
     pub vision: bool,
-    /// Thinks before it answers.
+    /// True if the model thinks before it answers.
     pub thinks: bool,
-    /// Thinking can be switched by an argument of its chat template.
+    /// True if an argument of the chat template switches thinking on and off.
     pub thinking_switch: bool,
     pub loaded: bool,
-    /// Behind a llama.cpp router, which loads models on demand.
+    /// True if a llama.cpp router loads the model on demand.
     pub routed: bool,
-    /// False for what only embeds or ranks.
+    /// False for models that only compute embeddings or rankings, and for models that cannot answer now.
     pub answers: bool,
 }
 
@@ -46,7 +46,7 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The name of a model: nothing that could not stand in a line.
+/// A model name without control characters.
 fn name<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     text(value, field).filter(|name| !name.chars().any(char::is_control))
 }
@@ -56,7 +56,7 @@ fn tokens(value: &Value, name: &str) -> Option<u64> {
     value.get(name)?.as_u64().filter(believable)
 }
 
-/// A number of tokens as LiteLLM's proxy tells it, with a model or among the facts about it.
+/// A number of tokens in the format of LiteLLM's proxy: in the entry or in its `model_info`.
 fn gateway(entry: &Value, name: &str) -> Option<u64> {
     tokens(entry, name).or_else(|| tokens(entry.get("model_info")?, name))
 }
@@ -73,7 +73,7 @@ fn holds(value: &Value, name: &str, word: &str) -> bool {
 /// `/v1/models`: `{"data": [{"id", …}]}`.
 pub(super) fn models(list: &Value) -> Option<Vec<Listed>> {
     let data = list.get("data")?.as_array()?;
-    // vLLM lists adapters without a length of their own: they share the model's.
+    // vLLM lists adapters without their own length: the model's length applies.
     let shared = data.iter().find_map(|entry| tokens(entry, "max_model_len"));
     data.iter()
         .map(|entry| {
@@ -99,7 +99,7 @@ pub(super) fn models(list: &Value) -> Option<Vec<Listed>> {
         .collect()
 }
 
-/// The kind of server, as its model list signs it.
+/// The kind of server, from `owned_by` in its model list.
 pub(super) fn owner(list: &Value) -> Option<Kind> {
     let first = list.get("data")?.get(0)?;
     match text(first, "owned_by")? {
@@ -125,7 +125,7 @@ pub(super) fn ollama_tags(tags: &Value) -> Option<Vec<Listed>> {
         .collect()
 }
 
-/// Ollama's `/api/ps`: what is in memory, and with which window.
+/// Reads Ollama's `/api/ps`: which models are in memory, and their context windows.
 pub(super) fn ollama_ps(running: &Value, listed: &mut [Listed]) {
     for model in &mut *listed {
         model.loaded = false;
@@ -140,8 +140,8 @@ pub(super) fn ollama_ps(running: &Value, listed: &mut [Listed]) {
     }
 }
 
-/// Ollama's `/api/show`. The window it was loaded with counts most, then `num_ctx` of its file, then the
-/// server's `setting`, then what the model was made for.
+/// Reads Ollama's `/api/show`. The context window is the one of the loaded model, otherwise `num_ctx` of the
+/// model file, otherwise the server's `setting`, otherwise the trained length.
 pub(super) fn ollama_show(facts: &Value, setting: Option<u64>, model: &mut Listed) {
     let trained = facts.get("model_info").and_then(Value::as_object).and_then(|info| {
         let length = info.iter().find(|(name, _)| name.ends_with(".context_length"));
@@ -153,7 +153,7 @@ pub(super) fn ollama_show(facts: &Value, setting: Option<u64>, model: &mut Liste
         (asked, trained) => asked.or(trained),
     };
     model.window = model.window.or(asked);
-    // Older servers do not tell.
+    // Older servers send no capabilities.
     if facts.get("capabilities").is_some_and(Value::is_array) {
         let can = |what| holds(facts, "capabilities", what);
         model.answers = can("completion");
@@ -171,7 +171,7 @@ pub(super) fn ollama_show(facts: &Value, setting: Option<u64>, model: &mut Liste
     }
 }
 
-/// `num_ctx` in the text of parameters: a name, blanks and a value in each line.
+/// `num_ctx` in Ollama's parameter text: a name, blanks and a value in each line.
 fn num_ctx(parameters: &str) -> Option<u64> {
     let mut lines = parameters.lines().map(str::split_whitespace);
     lines.find_map(|mut words| match (words.next()?, words.next()?) {
@@ -184,12 +184,12 @@ pub(super) fn is_llama_props(props: &Value) -> bool {
     props.get("default_generation_settings").is_some_and(Value::is_object)
 }
 
-/// llama.cpp's `/props`.
+/// Reads llama.cpp's `/props`.
 pub(super) fn llama_props(props: &Value, model: &mut Listed) {
     if !is_llama_props(props) {
         return;
     }
-    // The window of one slot, which is what a request has.
+    // The context window of one slot, which is the limit of a request.
     if let Some(window) = tokens(&props["default_generation_settings"], "n_ctx") {
         model.window = Some(window);
     }
@@ -213,8 +213,8 @@ pub(super) fn llama_props(props: &Value, model: &mut Listed) {
     }
 }
 
-/// LM Studio's `/api/v0/models`. Models without tools of their own get them from the server's prompt,
-/// so none is known to be without.
+/// LM Studio's `/api/v0/models`. The server adds tools to the prompt of models without native tool support,
+/// so that no model is marked as lacking tools.
 pub(super) fn lm_studio(list: &Value) -> Option<Vec<Listed>> {
     let data = list.get("data")?.as_array()?;
     let mut models = data

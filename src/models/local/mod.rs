@@ -1,4 +1,4 @@
-//! Model servers on this machine, found without configuration.
+//! Discovers model servers on this machine.
 //!
 //! | server | port | asked |
 //! |---|---|---|
@@ -9,15 +9,15 @@
 //! | vLLM | 8000 | `/v1/models` |
 //! | SGLang | 30000 | `/v1/models` |
 //!
-//! All are asked at the same time, and what has answered when the time is up is the result: a server
-//! that accepts and says nothing costs the time limit and no more. Its thread ends by the same limit.
-//! Only this machine is asked, but for a host that the user gave to `pi` (`PI_LOCAL_URL`,
-//! `LLAMA_BASE_URL`); an `OLLAMA_HOST` elsewhere is a setting of another program and is left alone.
+//! All addresses are probed in parallel, and the result contains the servers that answered within the time
+//! limit; a server that accepts a connection and never answers costs no more than the limit, which also ends
+//! its thread. Only this machine is probed, except for hosts in `PI_LOCAL_URL` and `LLAMA_BASE_URL`; a remote
+//! `OLLAMA_HOST` is ignored, since it configures another program.
 //!
-//! Whoever listens on a port that nobody named becomes the model, and what a model says is run. So a server
-//! of another user of this machine is left out until the user agrees: see [`owner`].
+//! A program on a well-known port is treated as a model, whose tool calls are run. A server of another user
+//! of this machine is therefore left out until the user agrees: see [`owner`].
 //!
-//! The models are of provider `local`, named as their server names them.
+//! The models have the provider `local` and the ids that their server uses.
 
 mod address;
 mod answer;
@@ -39,12 +39,12 @@ use std::time::{Duration, Instant};
 
 pub const PROVIDER: &str = "local";
 
-/// Tokens, for a server that does not tell.
+/// Assumed context window of a model if the server sends none, in tokens.
 const WINDOW_UNKNOWN: u64 = 32_768;
-/// Tokens of one answer, at most.
+/// Maximum number of output tokens requested.
 const ANSWER_MAX: u64 = 32_768;
 
-/// What kind of server it is, as far as can be told.
+/// The program behind a server; `Other` if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Ollama,
@@ -59,19 +59,19 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub kind: Kind,
-    /// Without a path: `http://127.0.0.1:8080`.
+    /// URL without a path: `http://127.0.0.1:8080`.
     pub root: String,
 }
 
-/// A model that a server on this machine has.
+/// A model offered by a local server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
     pub server: Server,
     pub model: Arc<Model>,
     pub tools: Tools,
-    /// In memory now: its first answer does not wait for that.
+    /// True if the model is in memory, so that the first answer does not wait for loading.
     pub loaded: bool,
-    /// The server told the window; otherwise it is a guess.
+    /// True if the server sent the context window; otherwise it is a guess.
     pub window_known: bool,
 }
 
@@ -79,21 +79,21 @@ pub struct Offer {
 pub enum Tools {
     Unknown,
     Supported,
-    /// Why, and what to do.
+    /// Why the model has no tools, and what to do.
     Unsupported(String),
 }
 
-/// All that answered, best first.
+/// The result of a discovery, best models first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub offers: Vec<Offer>,
-    /// What servers that the user named answered in place of models.
+    /// Error messages of servers that the user configured.
     pub refusals: Vec<String>,
-    /// Servers that were left out: others of this machine run them, and the user did not agree to that.
+    /// Servers of other users that were left out, because the user has not agreed to them.
     pub strangers: Vec<Stranger>,
 }
 
-/// A model server that another user of this machine runs, on a port that nobody named.
+/// A model server of another user of this machine, which the user did not configure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranger {
     pub server: Server,
@@ -103,9 +103,9 @@ pub struct Stranger {
 /// The servers of other users that may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// Every one: the user asked for a model of this machine.
+    /// All servers: the user asked for a local model.
     All,
-    /// Those with these keys.
+    /// The servers with these [`Stranger::key`]s.
     Only(Vec<String>),
 }
 
@@ -135,7 +135,7 @@ impl fmt::Display for Stranger {
 }
 
 impl Stranger {
-    /// What the agreement is about, whatever kind of server it is found to be: address and user.
+    /// Identifies the user's agreement: the address and the owner of the server, regardless of its kind.
     pub fn key(&self) -> String {
         match self.owner {
             Owner::User(uid) => format!("{} uid {uid}", self.server.root),
@@ -151,7 +151,7 @@ impl Default for Allowed {
 }
 
 impl Allowed {
-    /// From now on, this one too.
+    /// Also allows `stranger`.
     pub fn add(&mut self, stranger: &Stranger) {
         if let Self::Only(keys) = self {
             keys.push(stranger.key());
@@ -162,7 +162,7 @@ impl Allowed {
         *self == Self::All || self.names(stranger)
     }
 
-    /// True if the user agreed to this very server.
+    /// True if the user agreed to this server in particular.
     fn names(&self, stranger: &Stranger) -> bool {
         matches!(self, Self::Only(keys) if keys.contains(&stranger.key()))
     }
@@ -177,8 +177,7 @@ impl fmt::Display for Offer {
 }
 
 impl Found {
-    /// The model that plain `local` means: one in memory rather than one that must be loaded, and one
-    /// with tools rather than one without.
+    /// The model of the plain name `local`: models with tools are preferred, then models in memory.
     pub fn preferred(&self) -> Option<&Offer> {
         let rank = |offer: &&Offer| {
             let without_tools = matches!(offer.tools, Tools::Unsupported(_));
@@ -187,8 +186,8 @@ impl Found {
         self.offers.iter().min_by_key(rank)
     }
 
-    /// The model that `local`, `local/<id>`, or `<id>` means. A file that llama.cpp serves is also known
-    /// by its name without folder and ending.
+    /// The model of the name `local`, `local/<id>` or `<id>`. A file served by llama.cpp also matches by its
+    /// name without folder and extension.
     pub fn find(&self, name: &str) -> Option<&Offer> {
         if name == PROVIDER {
             return self.preferred();
@@ -202,8 +201,7 @@ impl Found {
     }
 }
 
-/// Asks all places where a server may be, for no longer than `limit`. What other users of this machine
-/// offer counts where it is `allowed`.
+/// Probes all addresses for at most `limit`. Servers of other users must be in `allowed`.
 pub fn discover(env: &Env, limit: Duration, allowed: &Allowed) -> Found {
     let mut targets = targets(env);
     let listeners = Listeners::now();
@@ -232,7 +230,7 @@ pub fn discover(env: &Env, limit: Duration, allowed: &Allowed) -> Found {
     found
 }
 
-/// Who runs the server. One that the user named is as the user wants it.
+/// The owner of a server; [`Owner::Machine`] for one that the user configured.
 fn owner_of(target: &Target, listeners: &Listeners) -> Owner {
     let (host, port) = address::place(&target.root);
     if target.named.is_some() { Owner::Machine } else { listeners.owner(host, port) }
@@ -245,12 +243,12 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
         let (sender, env) = (sender.clone(), env.clone());
         let work = move || {
             let probe = Probe::new(&target.root, target.key.clone(), deadline);
-            // The channel holds all answers there can be: a late one is dropped with it.
+            // The channel has room for all answers, so that a late thread does not block.
             let offers = survey(&target, &probe, &env);
             let refusal = offers.is_empty().then(|| refusal(&target, &probe)).flatten();
             let _ = sender.send((rank, offers, refusal));
         };
-        // Without a thread there is no answer, as if nothing listened.
+        // A server without a probe thread counts as absent.
         let _ = std::thread::Builder::new().name("local-probe".to_owned()).spawn(work);
     }
     drop(sender);
@@ -264,7 +262,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     Found { offers, refusals, strangers: Vec::new() }
 }
 
-/// Why a server that the user named and that answers has no models.
+/// The error message of a server that the user configured and that sent no model list.
 fn refusal(target: &Target, probe: &Probe) -> Option<String> {
     let (url_name, key_name) = target.named?;
     let (status, text) = probe.refusal()?;
@@ -278,7 +276,7 @@ fn refusal(target: &Target, probe: &Probe) -> Option<String> {
     Some(format!("The server at {} answered {status}{text}: {advice}", target.root))
 }
 
-/// What one place offers; nothing if what listens there is no model server.
+/// The models of one server; empty if it is not a model server.
 fn survey(target: &Target, probe: &Probe, env: &Env) -> Vec<Offer> {
     if target.kind == Kind::Ollama
         && let Some(tags) = probe.get("/api/tags")
@@ -305,7 +303,7 @@ fn survey(target: &Target, probe: &Probe, env: &Env) -> Vec<Offer> {
     }
 }
 
-/// Tells servers apart that do not say what they are in their model list.
+/// Identifies a server whose model list does not name its kind.
 fn guess(probe: &Probe) -> Kind {
     if probe.get("/api/tags").is_some_and(|tags| answer::ollama_tags(&tags).is_some()) {
         Kind::Ollama
@@ -322,7 +320,7 @@ fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) ->
     if let Some(running) = probe.get("/api/ps") {
         answer::ollama_ps(&running, &mut listed);
     }
-    // What is in memory is the likely choice: told about first, should the time run out.
+    // Models in memory are the likely choice, so they are queried first in case the time runs out.
     listed.sort_by_key(|model| !model.loaded);
     let asks = listed.iter().map(|model| json!({"model": model.id}).to_string());
     let shown = probe.post_all("/api/show", &asks.collect::<Vec<_>>());
@@ -336,8 +334,8 @@ fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) ->
 }
 
 fn llama_cpp(target: &Target, probe: &Probe, mut listed: Vec<Listed>) -> Vec<Offer> {
-    // One model, or a router that has several and tells about each. Only those in memory are asked
-    // about, since asking would load or wake the others.
+    // A llama.cpp server has one model, or is a router with several. Only models in memory are queried, since
+    // a query would load or wake the others.
     for model in &mut listed {
         let path = match model.routed {
             false => "/props".to_owned(),
@@ -390,7 +388,7 @@ fn model(server: &Server, listed: &Listed) -> Model {
         compat.insert("thinkingFormat".to_owned(), "qwen-chat-template".into());
         levels = Some(json!({"off": "off", "minimal": null, "low": null, "medium": "medium", "high": null}));
     } else if listed.thinks {
-        // It thinks whether asked or not.
+        // The model always thinks.
         levels = Some(json!({"off": null, "minimal": null, "low": null, "medium": "medium", "high": null}));
     }
     let input = ["text", "image"].into_iter().take(if listed.vision { 2 } else { 1 });
@@ -420,7 +418,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// llama.cpp names a model by its file unless told otherwise.
+/// A model name without the folder and extension of a llama.cpp model file.
 fn short_name(id: &str) -> &str {
     match id.strip_suffix(".gguf") {
         Some(file) => file.rsplit(['/', '\\']).next().unwrap_or(file),
@@ -428,7 +426,7 @@ fn short_name(id: &str) -> &str {
     }
 }
 
-/// What to do about a server's refusal of tools; `None` if `error` is something else.
+/// Advice if a server refused a request because of its tools; `None` for other errors.
 pub fn explain_refused_tools(error: &str) -> Option<&'static str> {
     let error = error.to_ascii_lowercase();
     if error.contains("requires --jinja") || error.contains("tool_choice") && error.contains("jinja") {

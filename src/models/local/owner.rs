@@ -1,21 +1,21 @@
-//! The user whose server listens on a port of this machine.
+//! Determines which user runs the server on a local port.
 //!
-//! On a machine with several users, anybody can listen on a well-known port and would be sent prompts, and
-//! what it answers runs as tool calls. Linux tells the user of each listening socket; other systems do not
-//! tell it to everybody, and there every server counts as the machine's own.
+//! On a machine with several users, anybody can listen on a well-known port, and would receive prompts and
+//! answer with tool calls that are run. Linux shows the user of each listening socket. Other systems show it
+//! to administrators only; there every server counts as trusted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Users below this number are accounts of the system: Ollama's package runs its server as one.
+/// User ids below this number are system accounts: Ollama's package runs its server as one.
 const SYSTEM_USERS: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// This user, root or an account of the system; or the system does not tell users of sockets.
+    /// This user, root or a system account; also if the system does not show the users of sockets.
     Machine,
     User(u32),
-    /// The system tells, but not of this server: it is gone, or lives in another network namespace.
+    /// Unknown: the server has ended, or is in another network namespace.
     Hidden,
 }
 
@@ -32,7 +32,6 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listener {
     address: IpAddr,
@@ -40,7 +39,7 @@ struct Listener {
     uid: u32,
 }
 
-/// All listening sockets of this machine; none where the system does not tell.
+/// All listening sockets of this machine; `all` is `None` if the system does not show them.
 #[derive(Clone, Debug)]
 pub struct Listeners {
     all: Option<Vec<Listener>>,
@@ -53,7 +52,7 @@ impl Listeners {
         let user = unsafe { libc::geteuid() };
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/net/{name}")).ok();
         let all = read("tcp").map(|four| {
-            // A kernel without IPv6 has only the first.
+            // A kernel without IPv6 has no tcp6.
             let mut all = parse(&four);
             all.extend(parse(&read("tcp6").unwrap_or_default()));
             all
@@ -83,8 +82,8 @@ impl Listeners {
         uid != self.user && uid >= SYSTEM_USERS
     }
 
-    /// The users of the sockets that a connection to `address` could reach: those of that very address go
-    /// before those of every address.
+    /// The users of the sockets that accept connections to `address`: those bound to this address, otherwise
+    /// those bound to all addresses.
     fn users(&self, all: &[Listener], address: IpAddr, port: u16) -> Vec<u32> {
         let here = || all.iter().filter(|listener| listener.port == port);
         let exact: Vec<u32> =
@@ -92,7 +91,7 @@ impl Listeners {
         if !exact.is_empty() {
             return exact;
         }
-        // A socket for every IPv6 address takes IPv4 connections too, unless it was told not to.
+        // A socket for all IPv6 addresses also accepts IPv4 connections, unless configured otherwise.
         let takes = |listener: &&Listener| {
             listener.address.is_unspecified() && (listener.address.is_ipv6() || address.is_ipv4())
         };
@@ -106,7 +105,7 @@ fn parse(table: &str) -> Vec<Listener> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();
         let (address, port) = words.nth(1)?.split_once(':')?;
-        // The other end, then the state; queues, timer and retransmissions stand before the user.
+        // Columns: remote address, state, queues, timer, retransmissions, user.
         let state = words.nth(1)?;
         let uid = words.nth(3)?.parse().ok()?;
         let port = u16::from_str_radix(port, 16).ok()?;
@@ -115,7 +114,7 @@ fn parse(table: &str) -> Vec<Listener> {
     table.lines().filter_map(row).collect()
 }
 
-/// An address as the kernel writes it: words of 32 bits, each in the order of this machine.
+/// An address as the kernel writes it: 32-bit words in native byte order.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let mut bytes = Vec::new();
     for at in (0..text.len()).step_by(8) {
@@ -126,11 +125,11 @@ fn parse_address(text: &str) -> Option<IpAddr> {
         return Some(Ipv4Addr::from(four).into());
     }
     let six = <[u8; 16]>::try_from(bytes.as_slice()).ok()?;
-    // A socket for IPv4 among those for IPv6.
+    // An IPv4 address in the IPv6 table.
     Some(IpAddr::from(Ipv6Addr::from(six)).to_canonical())
 }
 
-/// The name of a user, for those that stand in the system's list.
+/// The name of a user in `/etc/passwd`.
 fn name(uid: u32) -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     let wanted = uid.to_string();
@@ -145,7 +144,7 @@ mod tests {
     const HEAD: &str =
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 
-    /// Words of 32 bits as the kernel of this machine writes them.
+    /// Formats 32-bit words in native byte order, as the kernel does.
     fn hex(bytes: &[u8]) -> String {
         let word = |word: &[u8]| format!("{:08X}", u32::from_ne_bytes(word.try_into().unwrap()));
         bytes.chunks(4).map(word).collect()
@@ -180,7 +179,7 @@ mod tests {
             check(&[(four, "0A", uid)], four, Owner::User(uid));
         }
         check(&[], four, Owner::Hidden);
-        // Not listening: a connection, and what is left of one.
+        // Not listening: an open connection, and a closed one.
         check(&[(four, "01", 1500), (four, "06", 0)], four, Owner::Hidden);
     }
 
@@ -192,7 +191,7 @@ mod tests {
             check(&[(any, "0A", own)], "127.0.0.1", Owner::Machine);
         }
         check(&[("::ffff:127.0.0.1", "0A", other)], "127.0.0.1", Owner::User(other));
-        // The one of that very address is reached.
+        // The socket bound to this address receives the connection.
         check(&[("::", "0A", other), ("127.0.0.1", "0A", own)], "127.0.0.1", Owner::Machine);
         check(&[("0.0.0.0", "0A", own), ("127.0.0.1", "0A", other)], "127.0.0.1", Owner::User(other));
         check(&[("127.0.0.2", "0A", other)], "127.0.0.1", Owner::Hidden);

@@ -1,4 +1,4 @@
-//! Questions to one server, all within one deadline.
+//! Requests to one server, all within one deadline.
 
 use crate::base::cancel::CancelToken;
 use crate::llm::http;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Requests that one server is sent at the same time.
+/// Maximum number of parallel requests to a server.
 const PARALLEL: usize = 8;
 
 pub(super) struct Probe {
@@ -24,17 +24,17 @@ impl Probe {
         Self { root: root.to_owned(), bearer, deadline, refusal: OnceLock::new() }
     }
 
-    /// The status and the text of the first answer that was no success.
+    /// Status and body of the first error response.
     pub fn refusal(&self) -> Option<&(u16, String)> {
         self.refusal.get()
     }
 
-    /// The answer, if it is a success, in time and JSON.
+    /// The JSON body of a response; `None` for an error, after the deadline, or for other content.
     pub fn get(&self, path: &str) -> Option<Value> {
         self.ask(path, None)
     }
 
-    /// One answer for each body, in their order. The first ones are asked first.
+    /// Posts each body and returns the responses in order. Requests are sent in order as well.
     pub fn post_all(&self, path: &str, bodies: &[String]) -> Vec<Option<Value>> {
         let mut answers = vec![None; bodies.len()];
         std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ impl Probe {
     }
 }
 
-/// Text as part of a query.
+/// Percent-encodes a value for a query.
 pub(super) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,14 +1,14 @@
-//! Finds what a pattern stands for among names.
+//! Finds the models that match a pattern.
 
 use super::{Choice, Usable, order};
 use crate::base::glob::{Dialect, Glob};
 use crate::llm::model::ThinkingLevel;
 use crate::models::{ModelName, Registry};
 
-/// Longer than any name: such a pattern is no model, and is not searched for.
+/// Longest pattern, in bytes. A longer one matches nothing.
 const PATTERN_BYTES_MAX: usize = 512;
 
-/// Names to choose from, with what they are compared by.
+/// Model names, prepared for matching.
 pub struct Candidates<'a> {
     rows: Vec<Candidate<'a>>,
     usable: Usable<'a>,
@@ -22,9 +22,9 @@ struct Candidate<'a> {
     label: String,
 }
 
-/// What a pattern stands for.
+/// The result of matching a pattern.
 pub struct Found<'a> {
-    /// One name; several if providers have the same id.
+    /// One name, or several if providers share the id.
     pub names: Vec<&'a ModelName>,
     pub level: Option<ThinkingLevel>,
     pub warning: Option<String>,
@@ -41,7 +41,7 @@ impl<'a> Candidates<'a> {
         Self { rows: names.iter().map(row).collect(), usable }
     }
 
-    /// The model that is called exactly `provider/id`, else all that have exactly this id.
+    /// The model with exactly this `provider/id`, otherwise all with exactly this id. Ignores case.
     pub fn exact(&self, text: &str) -> Vec<&'a ModelName> {
         let text = text.trim().to_lowercase();
         let full = self.rows.iter().find(|row| {
@@ -58,8 +58,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// The best model that has `text` in its id or name: an alias before a dated version, then the
-    /// highest; a usable one where there is one. Several if providers have that id.
+    /// The best model with `text` in its id or name. Usable models are preferred, then aliases without a
+    /// date, then the highest id. Several names if providers share the id.
     fn partial(&self, text: &str) -> Vec<&'a ModelName> {
         let text = text.to_lowercase();
         let hit = |row: &&Candidate<'a>| row.id.contains(&text) || row.label.contains(&text);
@@ -77,8 +77,7 @@ impl<'a> Candidates<'a> {
         tied.filter(|name| with_key.is_none() || usable(name)).collect()
     }
 
-    /// The models whose id, with or without its provider, matches the glob; none for a glob that makes no
-    /// sense.
+    /// The models whose `id` or `provider/id` matches a glob; empty for an invalid glob.
     pub fn matching(&self, pattern: &str) -> impl Iterator<Item = &'a ModelName> {
         let glob = model_glob(pattern);
         let matches = move |text: &str| glob.as_ref().is_some_and(|glob| glob.is_match(text.as_bytes()));
@@ -97,8 +96,8 @@ fn is_dated(id: &str) -> bool {
     date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What `pattern` stands for, as it is or without a level at its end. `lenient` takes an end that is
-/// no level for a mistyped one, and warns.
+/// Matches `pattern` as a whole, then without thinking levels at its end. `lenient`: an invalid level is
+/// ignored with a warning.
 pub fn find_with_level<'a>(pattern: &str, candidates: &Candidates<'a>, lenient: bool) -> Option<Found<'a>> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return None;
@@ -154,7 +153,7 @@ impl Found<'_> {
     }
 }
 
-/// `id:level` taken apart, if it ends in a level.
+/// Splits `id:level`; `None` if there is no valid level at the end.
 pub fn split_level(pattern: &str) -> Option<(&str, ThinkingLevel)> {
     let (id, level) = pattern.rsplit_once(':')?;
     Some((id, ThinkingLevel::parse(level)?))

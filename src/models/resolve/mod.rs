@@ -1,12 +1,11 @@
-//! Which model is meant: by a command line, a list of patterns, a session, or nothing at all.
+//! Chooses a model for a command line, a list of patterns, a session, or by default.
 //!
-//! A name is tried as it stands before anything is guessed: exactly, then as part of an id or a name,
-//! and only then without a `:level` at its end, so that ids with colons work. What is found does not
-//! depend on whether there is a key for it, with one exception: where several would do, one that can
-//! be used is taken.
+//! A name is tried exactly, then as part of an id or display name, and only then without a `:level` at its
+//! end, so that ids may contain colons. Credentials do not affect the result, except that of several matches
+//! a usable one is preferred.
 //!
-//! "Usable" is asked of the caller, by provider: credentials are not known here. Nothing is unpacked
-//! from the catalogue that the answer does not need.
+//! Callers pass a [`Usable`] function, since credentials are not known here. Only the catalogue entries
+//! needed for the result are parsed.
 
 mod candidate;
 mod nearest;
@@ -23,13 +22,13 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Tells whether there are credentials for a provider.
+/// Returns true if there are credentials for a provider.
 pub type Usable<'a> = &'a dyn Fn(&str) -> bool;
 
-/// The level of a new session when nobody says otherwise.
+/// The thinking level of a new session by default.
 pub const DEFAULT_THINKING: ThinkingLevel = ThinkingLevel::Medium;
 
-/// Each provider's default model, in the order in which they are tried.
+/// Each provider's default model, in the order in which providers are tried.
 static DEFAULTS: [(&str, &str); 42] = [
     ("amazon-bedrock", "us.anthropic.claude-opus-5-5"),
     ("ant-ling", "Ring-2.6-1T"),
@@ -75,44 +74,45 @@ static DEFAULTS: [(&str, &str); 42] = [
     ("xiaomi-token-plan-sgp", "mimo-v2.6-pro"),
 ];
 
-/// What a command line says about the model.
+/// The model options of a command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
     pub provider: Option<&'a str>,
     pub model: Option<&'a str>,
-    /// `--thinking`. It does not end up in the [`Choice`]; it only keeps `:level` in an unknown id.
+    /// `--thinking`. Not part of the [`Choice`]: if set, a `:level` in an unknown id counts as part of the
+    /// id.
     pub thinking: Option<ThinkingLevel>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     pub model: Arc<Model>,
-    /// The level that the name itself asked for, not clamped.
+    /// The level in the model's name, not clamped.
     pub thinking: Option<ThinkingLevel>,
-    /// To be shown to the user.
+    /// A warning for the user.
     pub warning: Option<String>,
 }
 
-/// A model to choose from, with a thinking level of its own.
+/// An entry of `--models`: a model, and the thinking level in its pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scoped {
     pub model: Arc<Model>,
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// All that can decide on a session's first model.
+/// The input for choosing a session's first model.
 #[derive(Clone, Copy, Default)]
 pub struct Start<'a> {
     pub wanted: Wanted<'a>,
-    /// `--models`, or the setting.
+    /// The models of `--models`, otherwise of the setting.
     pub scope: &'a [Scoped],
-    /// Provider and id that the continued session used last.
+    /// Provider and id of the last model in the continued session.
     pub session: Option<(&'a str, &'a str)>,
-    /// Provider and id of the settings.
+    /// Provider and id of the default model in the settings.
     pub saved: Option<(&'a str, &'a str)>,
 }
 
-/// The model of a new or continued session. `Ok(None)`: no provider can be used.
+/// The model of a new or continued session; `Ok(None)` if no provider is usable.
 pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Result<Option<Choice>, String> {
     let says = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
     if says(start.wanted.model) || says(start.wanted.provider) {
@@ -130,7 +130,7 @@ pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Re
         let scoped = saved.unwrap_or(first);
         return choice(Arc::clone(&scoped.model), scoped.thinking, None);
     }
-    // Who named the faux provider before may go on with it.
+    // A session that used the faux provider may continue with it.
     let named = |provider: &str| provider == FAUX || usable(provider);
     let mut lost = None;
     if let Some((provider, id)) = start.session {
@@ -176,8 +176,8 @@ pub fn default_model(registry: &Registry, provider: &str) -> Option<Arc<Model>> 
         .or_else(|| registry.models_of(provider).into_iter().next())
 }
 
-/// The level to start with: what was asked for, else what the settings say for this model, else in
-/// general, as near as the model comes to it.
+/// The thinking level of a session: `asked`, otherwise the setting for the model, otherwise the general
+/// setting; clamped to what the model supports.
 pub fn thinking_level(
     model: &Model,
     asked: Option<ThinkingLevel>,
@@ -188,10 +188,10 @@ pub fn thinking_level(
     model.clamp_thinking(level.unwrap_or(DEFAULT_THINKING))
 }
 
-/// The model that a command line names. An error says what comes near.
+/// The model that a command line names. An error suggests similar names.
 pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> Result<Choice, String> {
-    // The faux provider can always be used, but only who names it wants it. Asked once for each provider: the
-    // answer may cost a look at a file.
+    // The faux provider is used only by name, although it needs no credentials. Answers are cached, since a
+    // check may read a file.
     let answers = RefCell::new(HashMap::new());
     let usable: Usable<'_> = &|provider| {
         let mut answers = answers.borrow_mut();
@@ -233,7 +233,7 @@ pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> R
     }
     let names = registry.names_of(provider);
     if let Some(found) = find_with_level(pattern, &Candidates::new(&names, usable), false) {
-        // The whole may be an id of another provider, such as a router that writes ids with a slash.
+        // The whole text may be an id of another provider, such as a router whose ids contain a slash.
         let elsewhere = inferred && !usable(provider) && provider != FAUX;
         if elsewhere && let Some(model) = only_usable_id(registry, usable, text) {
             return Ok(model.into());
@@ -266,7 +266,7 @@ fn without_provider<'a>(text: &'a str, provider: &str) -> &'a str {
     }
 }
 
-/// A pattern that begins with a provider's former id, with the present one.
+/// Replaces a provider's former id at the start of a pattern by its present id.
 fn with_provider_id(pattern: &str) -> Cow<'_, str> {
     match pattern.split_once('/') {
         Some((name, rest)) if provider_id(name) != name => format!("{}/{rest}", provider_id(name)).into(),
@@ -274,7 +274,7 @@ fn with_provider_id(pattern: &str) -> Cow<'_, str> {
     }
 }
 
-/// The one usable model that has exactly this id.
+/// The usable model with exactly this id, if there is only one.
 fn only_usable_id(registry: &Registry, usable: Usable<'_>, id: &str) -> Option<Arc<Model>> {
     let lower = id.to_lowercase();
     let providers = registry.providers();
@@ -288,8 +288,8 @@ fn only_usable_id(registry: &Registry, usable: Usable<'_>, id: &str) -> Option<A
     }
 }
 
-/// A model that the catalogue does not know, on a provider that it does: like the provider's default
-/// in all but the name. The faux provider has no others.
+/// A model that is not in the catalogue, with the properties of the provider's default model. `None` for the
+/// faux provider.
 fn custom(
     registry: &Registry,
     provider: &str,
@@ -314,7 +314,7 @@ fn custom(
     Some(Choice { model: Arc::new(model), thinking: level, warning: Some(warning) })
 }
 
-/// The warning that a pattern of one model stands for models of several providers.
+/// The warning that a pattern matches models of several providers.
 fn several_providers(pattern: &str, names: &[&ModelName]) -> Option<String> {
     let mut providers: Vec<&str> = names.iter().map(|name| &*name.provider).collect();
     providers.sort_unstable();
@@ -327,8 +327,8 @@ fn several_providers(pattern: &str, names: &[&ModelName]) -> Option<String> {
     })
 }
 
-/// The models that `patterns` stand for, in their order, each once; and what to tell the user. Only
-/// usable models are offered, and the faux provider's if it is named.
+/// The models that match `patterns`, in their order, each once, and warnings. Only usable models match; the
+/// faux provider must be named.
 pub fn scope<S: AsRef<str>>(
     registry: &Registry,
     usable: Usable<'_>,
@@ -373,7 +373,7 @@ pub fn scope<S: AsRef<str>>(
     let mut seen = HashSet::new();
     chosen.retain(|(name, _)| seen.insert((&name.provider, &name.id)));
 
-    // Unpacked a provider at a time: a pattern may stand for hundreds of models.
+    // Models are parsed one provider at a time: a pattern may match hundreds of models.
     let mut shelves: HashMap<&str, HashMap<String, Arc<Model>>> = HashMap::new();
     let scoped = chosen.into_iter().filter_map(|(name, thinking)| {
         let shelf = shelves.entry(&name.provider).or_insert_with(|| {

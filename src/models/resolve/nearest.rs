@@ -32,8 +32,8 @@ pub fn unknown_provider(text: &str, providers: &[&str]) -> String {
     format!("Unknown provider \"{text}\". {near} {HOW_TO_LIST}")
 }
 
-/// The models in whose `provider/id` something like `text` occurs, those that can be used first, then
-/// the nearest; a model that several providers have is shown once.
+/// The models whose `provider/id` contains something similar to `text`: usable models first, then by
+/// similarity. A model of several providers is listed once.
 pub fn among(text: &str, names: &[ModelName], usable: Usable<'_>) -> String {
     let text = super::split_level(text).map_or(text, |(id, _)| id);
     let wanted = letters(text.trim());
@@ -58,7 +58,7 @@ pub fn among(text: &str, names: &[ModelName], usable: Usable<'_>) -> String {
     shown.join(", ")
 }
 
-/// An id without the maker that routers put before it.
+/// An id without the maker that routers prepend.
 fn own_part(id: &str) -> &str {
     id.rsplit_once('/').map_or(id, |(_, part)| part)
 }

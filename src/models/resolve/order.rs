@@ -1,24 +1,24 @@
-//! The order in which names are listed and the "highest" of several is chosen.
+//! The order of model names, which also decides which of several is the highest.
 //!
-//! The reference sorts as JavaScript's `localeCompare` does, by the Unicode collation: punctuation,
-//! then digits, then letters whatever their case, and small before capital only where all else is the
-//! same. This is that order for ASCII; other characters come last, by code point.
+//! The reference sorts with JavaScript's `localeCompare`, by the Unicode collation: punctuation, then digits,
+//! then letters regardless of case; lower case precedes upper case if names are otherwise equal. Implemented
+//! for ASCII; other characters come last, by code point.
 
 use std::cmp::Ordering;
 
-/// Everything that is neither letter nor digit, lowest first.
+/// ASCII characters that are neither letters nor digits, in collation order.
 const PUNCTUATION: &[u8] = br##" _-,;:!?.'"()[]{}@*/\&#%`^+<=>|~$"##;
 
 pub fn compare(a: &str, b: &str) -> Ordering {
     let weights = |text: &'_ str| text.chars().map(weight).collect::<Vec<u32>>();
     let by_case = || {
-        // Small letters have the greater code points.
+        // Lower-case letters have the greater code points.
         b.chars().cmp(a.chars())
     };
     weights(a).cmp(&weights(b)).then_with(by_case)
 }
 
-/// A character's place, without its case.
+/// The rank of a character, ignoring its case.
 fn weight(c: char) -> u32 {
     let c = c.to_ascii_lowercase();
     match u8::try_from(c) {

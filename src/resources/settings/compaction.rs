@@ -1,4 +1,4 @@
-//! When and how old parts of a conversation are replaced by a summary.
+//! The settings of compaction and branch summaries.
 
 use super::Settings;
 use super::form::whole;
@@ -6,31 +6,31 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compaction {
-    /// True if conversations are compacted without being asked.
+    /// True if conversations are compacted automatically.
     pub enabled: bool,
-    /// Tokens kept free; none for the usual figure.
+    /// Tokens to keep free; `None` for the default.
     pub reserve: Option<u64>,
-    /// Tokens at the end that are not summarised; none for the usual figure.
+    /// Tokens at the end of a conversation that are not summarized; `None` for the default.
     pub keep: Option<u64>,
-    /// Reserve and keep for single models.
+    /// Sizes for single models.
     pub overrides: Vec<Override>,
-    /// The model that writes the summaries, as `provider/id`; none for the model of the session.
+    /// The model that writes summaries, as `provider/id`; `None` for the session's model.
     pub model: Option<String>,
-    /// Tokens kept free when a branch is summarised.
+    /// Tokens to keep free when a branch is summarized.
     pub branch_reserve: u64,
 }
 
-/// The sizes for one model.
+/// Compaction sizes for one model, in tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Override {
-    /// `provider/id`
+    /// The model, as `provider/id`.
     pub model: String,
     pub reserve: Option<u64>,
     pub keep: Option<u64>,
 }
 
 impl Compaction {
-    /// Reserve and keep for a model.
+    /// Returns the configured reserve and keep sizes for a model, in tokens; `None` for a default.
     pub fn sizes(&self, provider: &str, id: &str) -> (Option<u64>, Option<u64>) {
         let is_it = |own: &&Override| {
             let rest = own.model.strip_prefix(provider);
@@ -61,7 +61,7 @@ impl Settings {
         }
     }
 
-    /// A branch is left without the question whether to summarise it.
+    /// True if the user is not asked whether to summarize an abandoned branch.
     pub fn branch_summary_skip_prompt(&self) -> bool {
         self.flag("branchSummary.skipPrompt")
     }

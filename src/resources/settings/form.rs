@@ -1,4 +1,5 @@
-//! The forms of values: which values fit, how a form is described, and how a word of the command line is read.
+//! The forms of settings' values: which values are valid, their description, and parsing from the command
+//! line.
 
 use crate::llm::model::ThinkingLevel;
 use serde_json::Value;
@@ -6,28 +7,30 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Flag,
-    /// `true`, `false` or one of these.
+    /// `true`, `false` or one of these words.
     FlagOr(&'static [&'static str]),
     /// A whole number from 0.
     Count,
-    /// A whole number between these, both included.
+    /// A whole number from the first to the second bound, both included.
     Range(u64, u64),
-    /// A number, more than 0.
+    /// The word, or a whole number from the minimum to the maximum, both included.
+    CountOr(&'static str, u64, u64),
+    /// A number greater than 0.
     Amount,
-    /// Seconds, more than 0.
+    /// A number of seconds, greater than 0.
     Seconds,
-    /// Milliseconds as a number or in a string; `disabled` is 0.
+    /// Milliseconds as a number or a string. The word `disabled` means 0.
     Timeout,
     Text,
     Texts,
     /// A list of any values.
     List,
     OneOf(&'static [&'static str]),
-    /// A level for each name.
+    /// An object with a thinking level for each name.
     Levels,
-    /// A whole number for each of these names.
+    /// An object with whole numbers under these names.
     Counts(&'static [&'static str]),
-    /// Whole numbers for these names, for each `provider/model`.
+    /// An object with whole numbers under these names, for each `provider/model`.
     ModelCounts(&'static [&'static str]),
 }
 
@@ -40,6 +43,7 @@ impl Form {
             Self::FlagOr(words) => value.is_boolean() || Self::OneOf(words).fits(value),
             Self::Count => whole(value).is_some(),
             Self::Range(least, most) => whole(value).is_some_and(|count| (least..=most).contains(&count)),
+            Self::CountOr(word, least, most) => value == word || Self::Range(least, most).fits(value),
             Self::Seconds | Self::Amount => value.as_f64().is_some_and(|number| number > 0.0),
             Self::Timeout => timeout_ms(value).is_some(),
             Self::Text => value.is_string(),
@@ -60,13 +64,14 @@ impl Form {
         }
     }
 
-    /// A description of the form that ends a sentence with "must be".
+    /// Describes the form, to end a sentence with "must be".
     pub fn describe(self) -> String {
         match self {
             Self::Flag => "true or false".into(),
             Self::FlagOr(words) => format!("true, false or {}", words.join(", ")),
             Self::Count => "a whole number, 0 or more".into(),
             Self::Range(least, most) => format!("a whole number from {least} to {most}"),
+            Self::CountOr(word, least, most) => format!("{word}, or a whole number from {least} to {most}"),
             Self::Amount => "a number, more than 0".into(),
             Self::Seconds => "a number of seconds, more than 0".into(),
             Self::Timeout => "a number of milliseconds, 0 for none".into(),
@@ -82,13 +87,13 @@ impl Form {
         }
     }
 
-    /// The value that a word of the command line means, if it fits.
+    /// Parses a word of the command line. `None` if it does not fit.
     pub fn read(self, word: &str) -> Option<Value> {
         let is_text = matches!(self, Self::Text | Self::OneOf(_));
         let parsed = || serde_json::from_str(word).ok();
         let value = match self {
             _ if is_text => Value::from(word),
-            // One entry needs no brackets.
+            // A single entry needs no brackets.
             Self::Texts => parsed().filter(Value::is_array).unwrap_or_else(|| Value::from(vec![word])),
             _ => parsed().unwrap_or_else(|| Value::from(word)),
         };
@@ -96,7 +101,7 @@ impl Form {
     }
 }
 
-/// A number without a fraction, as JavaScript sees it: `5.0` is 5.
+/// Returns a number without a fraction, as JavaScript sees it: `5.0` is 5.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in range, and whole
 pub fn whole(value: &Value) -> Option<u64> {
     const LARGEST: f64 = 9_007_199_254_740_991.0;

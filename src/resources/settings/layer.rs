@@ -1,4 +1,4 @@
-//! One settings file: reading, checking and changing it.
+//! Reads, checks and changes one settings file.
 
 use super::form::Form;
 use super::migrate::migrate;
@@ -10,16 +10,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The bytes of a settings file, none where there is no file, or why it cannot be read.
+/// The bytes of a settings file, `None` if there is no file, or why it cannot be read.
 pub type Content = Result<Option<Vec<u8>>, String>;
 
 /// The settings of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer {
     pub path: PathBuf,
-    /// The values that can be used.
+    /// The valid values, and values of unknown keys.
     pub values: Map<String, Value>,
-    /// True if the file cannot be read; such a file is not written.
+    /// True if the file cannot be read. Such a file is never overwritten.
     pub is_broken: bool,
 }
 
@@ -34,8 +34,8 @@ impl Layer {
         Self::of(path, &found, false)
     }
 
-    /// Parses the content of a file. A missing or empty file sets nothing. `is_project`: keys that only the user
-    /// can set do not count.
+    /// Parses the content of a file. A missing or empty file sets nothing. With `is_project`, keys that only
+    /// the user may set are ignored.
     pub fn of(path: PathBuf, found: &Content, is_project: bool) -> (Self, Vec<Diagnostic>) {
         let found = match found {
             Ok(bytes) => parse(&text(bytes.as_deref().unwrap_or_default())),
@@ -55,20 +55,20 @@ impl Layer {
         (Self { path, values, is_broken }, diagnostics)
     }
 
-    /// The value at `path`, a name or several with dots between.
+    /// Returns the value at `path`, which is one name or several separated by dots.
     pub fn get(&self, path: &str) -> Option<&Value> {
         look_up(&self.values, path)
     }
 }
 
-/// The value at `path`, unless it is `null`.
+/// Returns the value at `path`, unless it is `null`.
 pub fn look_up<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let mut names = path.split('.');
     let first = values.get(names.next()?)?;
     names.try_fold(first, |value, name| value.get(name)).filter(|value| !value.is_null())
 }
 
-/// Puts `over` on top of `base`: objects are merged, everything else is replaced.
+/// Merges `over` into `base`: objects are merged, other values replaced.
 pub fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (name, value) in over {
         match (base.get_mut(name), value) {
@@ -79,8 +79,8 @@ pub fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// Changes settings in a file: each of `changes` sets the value at a path, or removes it. All other content
-/// stays, what other programs wrote in the meantime included.
+/// Changes a settings file. Each of `changes` sets the value at a path, or removes it. All other content is
+/// kept, including changes that other programs made in the meantime.
 pub fn write(path: &Path, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
     file::update(path, |old| {
         let old = old.map(|bytes| text(&bytes)).unwrap_or_default();
@@ -135,7 +135,7 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Removes values that cannot be used. Gives a message for each.
+/// Removes invalid values. Returns a message for each.
 fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> {
     let mut said = Vec::new();
     for key in table::keys() {

@@ -1,8 +1,8 @@
-//! Older forms of settings.
+//! Migrates older forms of settings.
 
 use serde_json::{Map, Value, json};
 
-/// Brings older forms to the present ones.
+/// Converts older names and forms of settings to the present ones.
 pub fn migrate(values: &mut Map<String, Value>) {
     if !values.contains_key("steeringMode")
         && let Some(mode) = values.shift_remove("queueMode")

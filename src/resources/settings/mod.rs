@@ -1,16 +1,18 @@
-//! `settings.json` of the agent folder, overridden by `.pi/settings.json` of a trusted project.
+//! The settings: `settings.json` of the agent folder, overridden by `.pi/settings.json` of a trusted project.
 //!
-//! The files are strict JSON. A file that cannot be read and a value of the wrong type are reported and left out;
+//! The files are strict JSON. An unreadable file and a value of the wrong type are reported and ignored;
 //! unknown keys are kept. Older forms of a setting are understood. [`table`] has a row for each setting.
 
 mod compaction;
 pub mod form;
 mod layer;
 mod migrate;
+mod schema;
 pub mod table;
 
 pub use compaction::Compaction;
 pub use layer::{Content, write};
+pub use schema::schema;
 
 use super::{Diagnostic, text_file};
 use crate::base::file;
@@ -26,7 +28,7 @@ use std::time::Duration;
 pub struct Settings {
     user: Layer,
     project: Option<Layer>,
-    /// The settings of the project over those of the user.
+    /// The settings of the project merged over those of the user.
     values: Map<String, Value>,
 }
 
@@ -48,21 +50,21 @@ impl Origin {
     }
 }
 
-/// How a failed answer is tried again.
+/// How failed requests are retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     pub enabled: bool,
     pub max_retries: u64,
     pub base_delay_ms: u64,
     pub max_agent_delay_ms: u64,
-    /// Attempts inside one request.
+    /// Maximum number of attempts inside one request.
     pub provider_max_retries: u64,
-    /// The longest wait that a server may ask for; 0 for any.
+    /// Maximum delay that a server may ask for; 0 for no limit.
     pub provider_max_retry_delay_ms: u64,
 }
 
 impl Settings {
-    /// Reads `settings.json` in the agent folder. A missing or empty one sets nothing.
+    /// Reads `settings.json` in the agent folder. A missing or empty file sets nothing.
     pub fn load(agent: &Path) -> (Self, Vec<Diagnostic>) {
         let (user, diagnostics) = Layer::read(user_path(agent));
         let values = user.values.clone();
@@ -70,15 +72,16 @@ impl Settings {
         (settings, diagnostics)
     }
 
-    /// Puts the settings of the project in `cwd`, as its file is now, over the user's.
+    /// Merges the current settings of the project in `cwd` over the user's.
     pub fn add_project(&mut self, cwd: &Path) -> Vec<Diagnostic> {
         self.add_project_as(cwd, &read_project(cwd))
     }
 
-    /// Puts the settings of the trusted project in `cwd` over the user's: `content`, which the decision was about.
+    /// Merges `content`, which the user trusts as the settings of the project in `cwd`, over the user's
+    /// settings.
     pub fn add_project_as(&mut self, cwd: &Path, content: &Content) -> Vec<Diagnostic> {
         let path = project_path(cwd);
-        // In the home folder, or with a linked folder, both may be one file.
+        // In the home folder, or with a linked folder, both paths may lead to one file.
         let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok());
         if same(&path, &self.user.path).is_some_and(|(a, b)| a == b) {
             return Vec::new();
@@ -89,8 +92,7 @@ impl Settings {
         diagnostics
     }
 
-    /// The settings with what the user's file says now. Those of the project stay what they were when trust was
-    /// decided on.
+    /// Reads the user's file again. The settings of the project stay as they were when the user trusted it.
     pub fn again(&self) -> Self {
         let (user, _) = Layer::read(self.user.path.clone());
         let project = self.project.clone();
@@ -98,28 +100,28 @@ impl Settings {
         Self { user, project, values }
     }
 
-    /// The value in the user's file, whatever the project says.
+    /// Returns the value in the user's file, ignoring the project.
     pub fn of_user(&self, path: &str) -> Option<&Value> {
         self.user.get(path)
     }
 
-    /// True if settings of a trusted project count.
+    /// True if the settings of a trusted project are merged in.
     pub fn has_project(&self) -> bool {
         self.project.is_some()
     }
 
-    /// Drops the settings of the project.
+    /// Removes the settings of the project.
     pub fn remove_project(&mut self) {
         self.project = None;
         self.values = self.user.values.clone();
     }
 
-    /// The path of the user's file.
+    /// Returns the path of the user's settings file.
     pub fn path(&self) -> &Path {
         &self.user.path
     }
 
-    /// The value at `path`, a name or several with dots between.
+    /// Returns the value at `path`, which is one name or several separated by dots.
     pub fn get(&self, path: &str) -> Option<&Value> {
         look_up(&self.values, path)
     }
@@ -135,7 +137,7 @@ impl Settings {
         }
     }
 
-    /// A list of resources in the user's file and in the project's; both count.
+    /// Returns the entries of a resource list in the user's and in the project's file. Both lists apply.
     pub fn resources(&self, name: &str) -> (Vec<String>, Vec<String>) {
         let entries = |layer: &Layer| {
             let list = layer.get(name).and_then(Value::as_array);
@@ -151,38 +153,38 @@ impl Settings {
         &self.values
     }
 
-    /// The text that is set; none if it is empty.
+    /// Returns a text; `None` if it is not set or empty.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.known(path)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// The list of texts that is set.
+    /// Returns a list of texts; `None` if it is not set.
     pub fn texts(&self, path: &str) -> Option<Vec<String>> {
         let texts = self.known(path)?.as_array()?.iter();
         Some(texts.filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
-    /// The number that is set.
+    /// Returns a number; `None` if it is not set.
     pub fn number(&self, path: &str) -> Option<f64> {
         self.known(path)?.as_f64()
     }
 
-    /// The whole number that is set.
+    /// Returns a whole number; `None` if it is not set.
     pub fn whole(&self, path: &str) -> Option<u64> {
         whole(self.known(path)?)
     }
 
-    /// True or false, by the table if it is not set.
+    /// Returns a boolean setting, or its default in [`table`].
     pub fn flag(&self, path: &str) -> bool {
         self.effective(path).is_some_and(|value| value == true)
     }
 
-    /// A whole number, by the table if it is not set.
+    /// Returns a whole number, or its default in [`table`].
     pub fn count(&self, path: &str) -> u64 {
         self.effective(path).as_ref().and_then(whole).unwrap_or(0)
     }
 
-    /// One of the words that the table allows, by the table if it is not set.
+    /// Returns a text, or its default in [`table`].
     pub fn word(&self, path: &str) -> &str {
         let preset = || match table::find(path)?.preset {
             table::Preset::Text(text) => Some(text),
@@ -196,7 +198,7 @@ impl Settings {
         self.known(path).cloned().or_else(preset)
     }
 
-    /// The value of a setting that the table has.
+    /// Returns the value of a setting that must have a row in [`table`].
     fn known(&self, path: &str) -> Option<&Value> {
         debug_assert!(table::find(path).is_some(), "the table has no {path}");
         self.get(path)
@@ -214,7 +216,7 @@ impl Settings {
         ThinkingLevel::parse(self.text("defaultThinkingLevel")?)
     }
 
-    /// The level that was chosen for one model.
+    /// Returns the thinking level that is set for one model.
     pub fn model_thinking_level(&self, provider: &str, model: &str) -> Option<ThinkingLevel> {
         let levels = self.get("modelThinkingLevels")?;
         let of = |provider: &str| levels.get(format!("{provider}/{model}"));
@@ -222,45 +224,45 @@ impl Settings {
         ThinkingLevel::parse(level.as_str()?)
     }
 
-    /// The tokens for each thinking level that has a budget.
+    /// Returns the token budget of each thinking level that has one.
     pub fn thinking_budgets(&self) -> Vec<(ThinkingLevel, u64)> {
         let budgets = self.get("thinkingBudgets").and_then(Value::as_object);
         let budget = |(name, tokens): (&String, &Value)| Some((ThinkingLevel::parse(name)?, whole(tokens)?));
         budgets.into_iter().flatten().filter_map(budget).collect()
     }
 
-    /// Patterns of the models to choose from; `None` for all models.
+    /// Returns patterns of the models that the user can cycle through; `None` for all models.
     pub fn enabled_models(&self) -> Option<Vec<String>> {
         self.texts("enabledModels")
     }
 
-    /// `ask`, `always` or `never`: trust in projects that nothing is known about.
+    /// Returns the trust in projects without a decision: `ask`, `always` or `never`.
     pub fn default_project_trust(&self) -> &str {
         self.word("defaultProjectTrust")
     }
 
-    /// `all` or `one-at-a-time`.
+    /// Returns the mode of the steering queue: `all` or `one-at-a-time`.
     pub fn steering_mode(&self) -> &str {
         self.word("steeringMode")
     }
 
-    /// `all` or `one-at-a-time`.
+    /// Returns the mode of the follow-up queue: `all` or `one-at-a-time`.
     pub fn follow_up_mode(&self) -> &str {
         self.word("followUpMode")
     }
 
-    /// The proxy for providers, where the environment names none.
+    /// Returns the proxy for providers. Variables of the environment take precedence.
     pub fn http_proxy(&self) -> Option<&str> {
         self.text("httpProxy").map(str::trim).filter(|proxy| !proxy.is_empty())
     }
 
-    /// How long a server may say nothing; `None` for ever.
+    /// Returns the maximum silence of a server; `None` for no limit.
     pub fn http_idle_timeout(&self) -> Option<Duration> {
         let ms = self.effective("httpIdleTimeoutMs").as_ref().and_then(timeout_ms)?;
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 
-    /// How long a server may take to begin; `None` for ever.
+    /// Returns the maximum time until a server's first bytes; `None` for no limit.
     pub fn request_timeout(&self) -> Option<Duration> {
         match self.get("retry.provider.timeoutMs").and_then(timeout_ms) {
             Some(ms) => (ms > 0).then(|| Duration::from_millis(ms)),
@@ -268,7 +270,7 @@ impl Settings {
         }
     }
 
-    /// True if a setting says how long a server may take to begin.
+    /// True if the settings contain a value for [`Self::request_timeout`].
     pub fn chooses_request_timeout(&self) -> bool {
         let keys = ["retry.provider.timeoutMs", "httpIdleTimeoutMs"];
         keys.iter().any(|key| self.get(key).and_then(timeout_ms).is_some())
@@ -291,8 +293,8 @@ pub fn is_tool_change(entry: &str) -> bool {
     entry.starts_with(['+', '-'])
 }
 
-/// The settings of a project over those of the user. A list `defaultTools` that only adds and removes tools is
-/// appended to the user's.
+/// Merges the settings of a project over those of the user. If the project's `defaultTools` only adds and
+/// removes tools, it is appended to the user's list.
 fn over(user: &Layer, project: &Layer) -> Map<String, Value> {
     const TOOLS: &str = "defaultTools";
     let list = |layer: &Layer| layer.get(TOOLS).and_then(Value::as_array).cloned();
@@ -307,7 +309,7 @@ fn over(user: &Layer, project: &Layer) -> Map<String, Value> {
     values
 }
 
-/// `value` for a list: the password of a URL is hidden.
+/// Hides the password if `value` is a URL, for lists of settings.
 pub fn without_password(value: &Value) -> Value {
     let url = value.as_str().and_then(|url| url.split_once("://"));
     match url.and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
@@ -316,7 +318,8 @@ pub fn without_password(value: &Value) -> Value {
     }
 }
 
-/// Reads the settings file of the project in `cwd`. The file may be a link, but is no pipe and not huge.
+/// Reads the settings file of the project in `cwd`. Links are followed. A pipe, or more than 1 MiB, is an
+/// error.
 pub fn read_project(cwd: &Path) -> Content {
     match file::read(&project_path(cwd), text_file::BYTES_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -325,12 +328,12 @@ pub fn read_project(cwd: &Path) -> Content {
     }
 }
 
-/// The user's settings file.
+/// Returns the path of the user's settings file.
 pub fn user_path(agent: &Path) -> PathBuf {
     agent.join("settings.json")
 }
 
-/// The settings file of the project in `cwd`.
+/// Returns the path of the settings file of the project in `cwd`.
 pub fn project_path(cwd: &Path) -> PathBuf {
     cwd.join(".pi/settings.json")
 }

@@ -1,11 +1,10 @@
-//! Trust in projects: whether what lies under `.pi/` and `.agents/` may be used at all.
+//! Trust in projects: whether files under `.pi/` and `.agents/` may be used.
 //!
-//! A project without these folders needs no trust. `trust.json` in the agent folder holds what the user
-//! decided, by the real path of the project or of a folder above it. What a trusted project may run is
-//! remembered beside it, in `trust-surfaces.json`: when that grows or changes, the decision is asked for
-//! again.
+//! A project without these folders needs no trust. `trust.json` in the agent folder stores the user's
+//! decisions by the real path of the project or of a folder above it. `trust-surfaces.json` stores hashes of
+//! what a trusted project may run; if that grows or changes, the user is asked again.
 //!
-//! Not here: asking (`cli`), and `AGENTS.md` and its like, which are text and run nothing.
+//! Not here: the question (`cli`). `AGENTS.md` and similar files need no trust, since they run nothing.
 
 mod project;
 mod store;
@@ -17,7 +16,7 @@ use crate::base::hex::hex;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The name of a path in a JSON file, one for each path: the text, or all bytes of a path that is not UTF-8.
+/// Returns a unique name for a path in a JSON file: the path, or the bytes in hexadecimal if it is not UTF-8.
 fn name_of(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),

@@ -1,4 +1,4 @@
-//! What a project brings, and the ways to decide on it.
+//! What a project would run, and the possible decisions on its trust.
 
 use super::name_of;
 use crate::base::file;
@@ -6,7 +6,7 @@ use crate::base::hex::hex;
 use crate::resources::settings::{self, Content};
 use crate::resources::text;
 use ring::digest;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,38 +24,43 @@ const SURFACES: [&str; 8] = [
     "APPEND_SYSTEM.md",
 ];
 
-/// Settings that name programs.
+/// Settings that name programs to run.
 const RUNNING_KEYS: [&str; 6] =
     ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages"];
 
-/// The most files of a project that are hashed; a hash of a name stands for the rest.
+/// Maximum number of a project's files that are hashed. If there are more, the name of the next file is
+/// hashed in place of the rest.
 const FILES_MAX: usize = 2000;
 
-/// A project, by its real path.
+/// Maximum bytes of a file with MCP servers.
+const SERVERS_MAX: u64 = 4 << 20;
+
+/// A project, identified by its real path.
 #[derive(Clone, Debug)]
 pub struct Project {
     root: PathBuf,
     home: Option<PathBuf>,
 }
 
-/// What a project brings at one moment. The user decides on a snapshot, and the snapshot is what is used.
+/// Settings and programs of a project at one moment. The user decides on a snapshot, and exactly its content
+/// is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Content of the project's settings file.
     pub settings: Content,
-    /// A hash for everything that the project would run.
+    /// SHA-256 of everything that the project would run, by name.
     pub(super) running: BTreeMap<String, String>,
-    /// The settings that name programs, with their values.
+    /// Settings that name programs, with their values.
     programs: Vec<(&'static str, Value)>,
 }
 
 impl Snapshot {
-    /// A project that brings nothing.
+    /// Returns a snapshot without settings and programs.
     pub fn nothing() -> Self {
         Self { settings: Ok(None), running: BTreeMap::new(), programs: Vec::new() }
     }
 
-    /// A paragraph that lists what the project would run; empty if it would run nothing.
+    /// Returns a paragraph that lists what the project would run; empty if it would run nothing.
     pub fn describe(&self) -> String {
         match self.runs() {
             lines if lines.is_empty() => String::new(),
@@ -63,7 +68,7 @@ impl Snapshot {
         }
     }
 
-    /// A line for each thing that the project would run.
+    /// Returns a line for each thing that the project would run.
     pub(super) fn runs(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .programs
@@ -77,13 +82,13 @@ impl Snapshot {
         lines
     }
 
-    /// True if the project runs nothing that is new or changed since `known`.
+    /// True if the project runs nothing that is new or changed since the snapshot `known`.
     pub fn runs_no_more_than(&self, known: &Self) -> bool {
         self.running.iter().all(|(name, hash)| known.running.get(name) == Some(hash))
     }
 }
 
-/// The beginning and the end of a long text, and how long it is.
+/// Shortens a long text to its beginning, its end and its length.
 fn shortened(text: &str) -> String {
     const HEAD: usize = 80;
     const TAIL: usize = 60;
@@ -96,12 +101,12 @@ fn shortened(text: &str) -> String {
     format!("{head} … {tail} ({length} characters)")
 }
 
-/// One way to decide on a project.
+/// A possible decision on a project's trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub label: String,
     pub is_trusted: bool,
-    /// The decisions to store, by folder; `None` removes one.
+    /// Decisions to store, by folder; `None` removes one.
     pub decisions: Vec<(PathBuf, Option<bool>)>,
 }
 
@@ -111,12 +116,12 @@ impl Project {
         Self { root: real(cwd), home: home.map(real) }
     }
 
-    /// The real path of the project.
+    /// Returns the real path of the project.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The files and folders that need trust; none if there is nothing to decide.
+    /// Returns files and folders that need trust; empty if there is nothing to decide.
     pub fn surfaces(&self) -> Vec<PathBuf> {
         let config = self.root.join(".pi");
         let mut found: Vec<PathBuf> =
@@ -127,7 +132,8 @@ impl Project {
         found
     }
 
-    /// The ways to decide. Those for one session store nothing, and are left out without `with_session`.
+    /// Returns the possible decisions. Decisions that are not stored are included only if `with_session` is
+    /// set.
     pub fn answers(&self, with_session: bool) -> Vec<Answer> {
         let answer =
             |label: &str, is_trusted, decisions| Answer { label: label.to_owned(), is_trusted, decisions };
@@ -148,7 +154,7 @@ impl Project {
         answers
     }
 
-    /// A snapshot of the project as it is now.
+    /// Takes a snapshot of the project's present state.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot { settings: settings::read_project(&self.root), ..Snapshot::nothing() };
         if let Ok(Some(bytes)) = &snapshot.settings
@@ -163,12 +169,27 @@ impl Project {
                 }
             }
         }
+        self.add_servers(&mut snapshot);
         self.add_extensions(&mut snapshot.running);
         snapshot
     }
 
+    /// Adds the MCP servers that the project defines.
+    fn add_servers(&self, snapshot: &mut Snapshot) {
+        let bytes = file::read(&self.root.join(".pi/mcp.json"), SERVERS_MAX).unwrap_or_default();
+        let content: Value = serde_json::from_str(&text(&bytes)).unwrap_or_default();
+        for (name, server) in content.get("mcpServers").and_then(Value::as_object).into_iter().flatten() {
+            // Without these it only changes a server of the user.
+            if ["command", "url", "type"].iter().any(|key| server.get(key).is_some()) {
+                let server = json!({name: server});
+                snapshot.running.insert(format!(".pi/mcp.json#{name}"), hash(server.to_string().as_bytes()));
+                snapshot.programs.push(("mcpServers", server));
+            }
+        }
+    }
+
     fn add_extensions(&self, hashes: &mut BTreeMap<String, String>) {
-        // Links are not followed: a folder that is linked to could hold itself.
+        // Links are not followed: a linked folder could contain itself.
         let walk = WalkDir::new(self.root.join(".pi/extensions")).sort_by_file_name().into_iter().flatten();
         for entry in walk.filter(|entry| !entry.file_type().is_dir()) {
             let name = name_of(entry.path().strip_prefix(&self.root).unwrap_or(entry.path()));

@@ -1,4 +1,4 @@
-//! `trust.json` and `trust-surfaces.json` of the agent folder.
+//! Stores decisions on trust in `trust.json` and `trust-surfaces.json` of the agent folder.
 
 use super::name_of;
 use super::project::{Answer, Project, Snapshot};
@@ -9,15 +9,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is stored about a project.
+/// A stored decision on a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The project's folder, or one above it.
+    /// The project's folder, or a folder above it.
     pub path: PathBuf,
     pub is_trusted: bool,
 }
 
-/// The decisions in the agent folder.
+/// The files of stored decisions.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) path: PathBuf,
@@ -29,7 +29,8 @@ impl Store {
         Self { path: agent.join("trust.json"), surfaces: agent.join("trust-surfaces.json") }
     }
 
-    /// The decision on the project or the nearest folder above it. An error says that the file cannot be used.
+    /// Returns the decision on the project or the nearest folder above it. An error says why the file cannot
+    /// be used.
     pub fn find(&self, project: &Project) -> Result<Option<Entry>, String> {
         let data = self.parse(read(&self.path)?)?;
         let entry = project.root().ancestors().find_map(|folder| {
@@ -40,7 +41,7 @@ impl Store {
         Ok(entry)
     }
 
-    /// Stores the user's answer about the trust of `project`.
+    /// Stores the user's answer about the trust of `project`, unless it is for one session only.
     pub fn answer(&self, project: &Project, answer: &Answer, snapshot: &Snapshot) -> Result<(), String> {
         if answer.decisions.is_empty() {
             return Ok(());
@@ -67,12 +68,12 @@ impl Store {
         })
     }
 
-    /// True if the project runs more or other things than when it was trusted. A project that is seen for the first
-    /// time is remembered.
+    /// True if the project runs more or other things than when it was trusted. The first call for a project
+    /// stores what it runs.
     pub fn has_changed(&self, project: &Project, snapshot: &Snapshot) -> Result<bool, String> {
         let known = objects(read(&self.surfaces)?);
         let Some(known) = known.get(&name_of(project.root())).and_then(Value::as_object) else {
-            // Where nothing can be written, the project stays new.
+            // If the file cannot be written, the project stays unknown.
             let _ = self.remember(project, snapshot);
             return Ok(false);
         };
@@ -81,7 +82,7 @@ impl Store {
         Ok(!snapshot.running.iter().all(is_known))
     }
 
-    /// Remembers what the project runs as decided on.
+    /// Stores hashes of what the project runs at present.
     pub fn remember(&self, project: &Project, snapshot: &Snapshot) -> Result<(), String> {
         let root = name_of(project.root());
         let now = snapshot.running.clone();
@@ -123,7 +124,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// The object in a file; empty for a damaged file, which makes every project new.
+/// Parses the object in a file. A damaged file counts as empty, which makes every project unknown.
 fn objects(bytes: Option<Vec<u8>>) -> Map<String, Value> {
     let parsed = bytes.and_then(|bytes| serde_json::from_str(&text(&bytes)).ok());
     match parsed {

@@ -1,8 +1,8 @@
-//! The part of YAML that the heads of Markdown files are written in.
+//! Parses the subset of YAML that heads of Markdown files use.
 //!
-//! Mappings and lists by indentation, lists and mappings in brackets, plain and quoted texts, also over
-//! several lines, block texts (`|`, `>`), comments. Anchors, aliases, tags, complex keys and several
-//! documents are refused by name, and so is what is no YAML.
+//! The subset has mappings and lists by indentation or in brackets, plain and quoted scalars, also over
+//! several lines, block scalars (`|`, `>`), and comments. Anchors, aliases, tags, complex keys and multiple
+//! documents are errors that name the feature.
 
 mod value;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use std::fmt;
 use value::{flow, quoted, scalar, uncomment};
 
-/// The deepest nesting that is read.
+/// Maximum nesting that is parsed.
 const DEPTH_MAX: usize = 16;
 
-/// What cannot be read, and where: lines count from 1.
+/// A syntax error, and its line, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct YamlError {
     pub line: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for YamlError {
 
 type Result<T> = std::result::Result<T, YamlError>;
 
-/// Reads a document. An empty one is `null`.
+/// Parses a document. An empty document is `null`.
 pub fn parse(text: &str) -> Result<Value> {
     let lines = text.lines().enumerate();
     let lines = lines.map(|(number, text)| Line::new(number + 1, text)).collect();
@@ -50,7 +50,7 @@ pub fn parse(text: &str) -> Result<Value> {
 struct Line<'a> {
     number: usize,
     indent: usize,
-    /// The text of the line, without the indentation.
+    /// The line without its indentation.
     text: &'a str,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Line<'a> {
         self.text.is_empty() || self.text.starts_with('#')
     }
 
-    /// What stands after the dash of a list's entry, and how far in.
+    /// Returns the text after the dash of a list item, as a line with the indentation of that text.
     fn entry(&self) -> Option<Line<'a>> {
         let rest = self.text.strip_prefix('-')?;
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
@@ -79,7 +79,7 @@ impl<'a> Line<'a> {
         Some(Line { number: self.number, indent: self.indent + self.text.len() - inner.len(), text: inner })
     }
 
-    /// The key that the line begins with, and what follows its colon.
+    /// Returns the key at the beginning of the line, and the text after its colon.
     fn pair(&self) -> Result<Option<(String, Line<'a>)>> {
         let (key, rest) = match self.text.chars().next() {
             Some('"' | '\'') => {
@@ -105,7 +105,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Cuts at the first colon that ends a key.
+/// Splits at the first colon that ends a key.
 fn colon(text: &str) -> Option<(&str, &str)> {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -129,7 +129,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next line with something on it.
+    /// Returns the next line that is not blank.
     fn peek(&mut self) -> Result<Option<Line<'a>>> {
         while let Some(line) = self.lines.get(self.at) {
             if !line.is_blank() {
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// A mapping, a list or one value, whose lines begin at `indent`.
+    /// Parses a mapping, a list or a scalar whose lines begin at `indent`.
     fn block(&mut self, indent: usize, depth: usize) -> Result<Value> {
         let Some(line) = self.peek()? else {
             return Ok(Value::Null);
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         Ok(map.into())
     }
 
-    /// The value of a key at `indent`, on its line or below it.
+    /// Parses the value of a key at `indent`, on the key's line or below it.
     fn after_key(&mut self, rest: Line<'a>, indent: usize, depth: usize) -> Result<Value> {
         if !rest.is_blank() {
             refuse(&rest)?;
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         }
         match self.peek()? {
             Some(line) if line.indent > indent => self.block(line.indent, depth + 1),
-            // A list may stand right below its key.
+            // A list may have the indentation of its key.
             Some(line) if line.indent == indent && line.entry().is_some() => self.list(indent, depth + 1),
             _ => Ok(Value::Null),
         }
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         let mut list = Vec::new();
         while let Some(line) = self.peek()?.filter(|line| line.indent >= indent) {
             let Some(entry) = line.entry().filter(|_| line.indent == indent) else {
-                // The next key of the mapping that the list stands in.
+                // The next key of the mapping that contains the list.
                 if line.indent == indent {
                     break;
                 }
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
                     _ => Value::Null,
                 });
             } else if entry.entry().is_some() || entry.pair()?.is_some() {
-                // The entry's first line, as if it stood alone.
+                // The item's first line is parsed as the first line of a block.
                 if let Some(line) = self.lines.get_mut(self.at) {
                     *line = entry;
                 }
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         Ok(list.into())
     }
 
-    /// A value that begins on a line; lines that are indented further than `indent` may go on with it.
+    /// Parses a value that begins on a line. Lines with more than `indent` blanks may continue it.
     fn inline(&mut self, first: Line<'a>, indent: usize, depth: usize) -> Result<Value> {
         match first.text.chars().next() {
             Some('|' | '>') => self.block_text(first, indent),
@@ -285,7 +285,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next line, if it goes on with the value above. A blank one does when another follows.
+    /// Returns the next line if it continues the value. A blank line continues the value if a later line
+    /// does.
     fn further(&mut self, indent: usize) -> Option<&'a str> {
         let rest = self.lines.get(self.at..)?;
         let next = rest.iter().find(|line| !line.text.is_empty())?;
@@ -298,7 +299,7 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// `|` keeps line ends, `>` joins lines.
+    /// Parses a block scalar. `|` keeps line breaks, `>` joins lines.
     fn block_text(&mut self, first: Line<'a>, indent: usize) -> Result<Value> {
         let mut marks = uncomment(first.text).chars();
         let joins = marks.next() == Some('>');
@@ -331,7 +332,7 @@ impl<'a> Reader<'a> {
         lines.truncate(lines.len().saturating_sub(trailing));
         let mut out = String::new();
         let mut blanks = 0;
-        // Whether the line before was indented further than the text; none before the first.
+        // True if the previous line had more indentation than the text; `None` on the first line.
         let mut before: Option<bool> = None;
         for (indent, text) in lines {
             if text.is_empty() {
@@ -363,7 +364,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Names what the subset leaves out.
+/// Returns an error for YAML features outside of the subset.
 fn refuse(line: &Line<'_>) -> Result<()> {
     let what = match line.text.chars().next() {
         Some('&') => "anchors (&) are not supported",

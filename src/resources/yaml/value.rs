@@ -1,9 +1,9 @@
-//! Single values: plain scalars, numbers, quoted strings, and flow collections in brackets.
+//! Parses single values: plain scalars, numbers, quoted strings, and flow collections in brackets.
 
 use super::DEPTH_MAX;
 use serde_json::{Map, Number, Value};
 
-/// `text` without a comment at the end.
+/// Returns `text` without a trailing comment.
 pub fn uncomment(text: &str) -> &str {
     let cut = text
         .char_indices()
@@ -13,7 +13,7 @@ pub fn uncomment(text: &str) -> &str {
     text.get(..cut.unwrap_or(text.len())).unwrap_or(text).trim_end()
 }
 
-/// A plain value of one line.
+/// Parses a plain scalar on one line.
 pub fn scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -35,7 +35,8 @@ pub fn scalar(text: &str) -> Value {
     }
 }
 
-/// A quoted text at the beginning of `text`, and what follows it. `None` while its end is missing.
+/// Parses the quoted string at the beginning of `text`. Returns it with the rest; `None` if its end is
+/// missing.
 pub fn quoted(text: &str) -> Option<(std::result::Result<String, String>, &str)> {
     let quote = text.chars().next()?;
     let body = text.get(1..)?;
@@ -97,10 +98,10 @@ pub fn quoted(text: &str) -> Option<(std::result::Result<String, String>, &str)>
     None
 }
 
-/// A value, or what is wrong with it, and what follows.
+/// A value or an error message, with the rest of the text; `None` if the end of the value is missing.
 type Flow = Option<(std::result::Result<Value, String>, String)>;
 
-/// A list or mapping in brackets at the beginning of `text`. `None` while its end is missing.
+/// Parses a flow collection, in brackets or braces, at the beginning of `text`. `None` if its end is missing.
 pub fn flow(text: &str, depth: usize) -> Flow {
     let mut reader = FlowReader { rest: text };
     let value = reader.value(depth);
@@ -127,7 +128,7 @@ impl FlowReader<'_> {
         rest.is_some()
     }
 
-    /// `Ok(None)`: the text ends before the value does.
+    /// Parses a value; `Ok(None)` if the text ends before the value does.
     fn value(&mut self, depth: usize) -> std::result::Result<Option<Value>, String> {
         if depth > DEPTH_MAX {
             return Err("nested too deeply".into());

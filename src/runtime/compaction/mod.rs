@@ -1,15 +1,15 @@
-//! When a conversation is compacted.
+//! Decides when a conversation is compacted.
 //!
-//! By itself it happens before a prompt, between two turns and after a run: when the context leaves
-//! less room than is to be kept free, or when a model refused it or cut its answer short. In the latter
-//! case the answer is left out and asked for again, once; a second failure stays one. Nothing is stored
-//! before the summary is there: a compaction that fails or is aborted leaves the conversation as it was.
+//! Automatic compaction runs before a prompt, between two turns and after a run: when less than the reserve
+//! of the context window is free, or when a model refused the context or cut its answer short for want of
+//! room. Such an answer is left out of the conversation and requested again, once. Nothing is stored before
+//! the summary exists: a compaction that fails or is aborted leaves the conversation unchanged.
 //!
-//! A compaction that fails, or frees next to nothing, is not tried again before the user says something:
-//! what fills the window then is not the conversation.
+//! After a compaction that fails or frees next to nothing, automatic compaction pauses until the next user
+//! message: another attempt would fail too.
 //!
-//! Not here: what a compaction does (`work`), where the cut is and what is asked (`session::compaction`), the request
-//! (`summary`).
+//! Not here: the steps of a compaction (`work`), where the cut is and the prompt (`session::compaction`), the
+//! request (`summary`).
 
 mod pressure;
 mod work;
@@ -31,19 +31,19 @@ use crate::tools::OutputDir;
 use pressure::{Pressure, pressure};
 use std::sync::Arc;
 
-/// What is remembered from one check to the next.
+/// What automatic compaction remembers between two checks.
 #[derive(Debug, Default)]
 pub struct State {
-    /// An answer was left out and asked for again, and none has come since.
+    /// True if an answer was left out and requested again, and no answer has succeeded since.
     recovered: bool,
-    /// The last compaction failed or freed next to nothing, and the user has said nothing since.
+    /// True if a compaction failed or freed next to nothing since the last user message.
     fruitless: bool,
-    /// Answer that was left out of the conversation and not retried: the result of the run.
+    /// The failed answer that was left out of the conversation and not retried. It is the result of the run.
     pub(super) failed: Option<Arc<AssistantMessage>>,
 }
 
 impl State {
-    /// A message has ended.
+    /// Updates the state after `message` has ended.
     pub(super) fn saw(&mut self, message: &AgentMessage) {
         match message {
             AgentMessage::User(_) => {
@@ -61,7 +61,7 @@ impl State {
     }
 }
 
-/// Why there is no compaction.
+/// Why no compaction was made.
 #[derive(Debug)]
 pub enum NotCompacted {
     Cancelled,
@@ -87,7 +87,7 @@ impl From<Fatal> for NotCompacted {
     }
 }
 
-/// When it is asked whether a compaction is due.
+/// The point of a run at which automatic compaction is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     BeforePrompt,
@@ -95,10 +95,10 @@ pub(super) enum Moment {
     AfterRun,
 }
 
-/// All that a compaction touches.
+/// The session's parts that a compaction reads and changes.
 pub(super) struct Compactor<'a> {
     pub control: &'a Control,
-    /// The model that the conversation is with.
+    /// The conversation's model; another model may write the summary.
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     pub services: &'a Services,
@@ -109,7 +109,7 @@ pub(super) struct Compactor<'a> {
 }
 
 impl Compactor<'_> {
-    /// Compacts if that is due. True when the run has to go on to ask for the failed answer again.
+    /// Compacts if that is due. True if the run must continue with a new request for the failed answer.
     pub fn check(&mut self, moment: Moment) -> Result<bool, Fatal> {
         let is_on = self.control.state().switches.auto_compaction;
         if !is_on || self.cancel.is_cancelled() {
@@ -149,7 +149,8 @@ impl Compactor<'_> {
         Ok(false)
     }
 
-    /// The model had no room: makes some, and has the answer asked for again where there is none.
+    /// Compacts after the model ran out of room. True if the run must continue with a new request, because
+    /// the answer was incomplete.
     fn recover(&mut self, answer: &Arc<AssistantMessage>, pressure: Pressure) -> Result<bool, Fatal> {
         if answer.stop_reason == StopReason::Stop {
             self.auto(Reason::Overflow, false)?;
@@ -174,7 +175,7 @@ impl Compactor<'_> {
         Ok(goes_on)
     }
 
-    /// The last answer and the results of its calls stay in the log, and the model is told of neither.
+    /// Leaves the last answer and the results of its calls out of the model's context. The log keeps them.
     fn leave_out_last_answer(&mut self) -> Result<(), Fatal> {
         let attempt = last_attempt(&self.control.log());
         for target_id in attempt {
@@ -190,7 +191,7 @@ impl Compactor<'_> {
         (self.listener)(&Event::EntryAppended { entry: &entry })
     }
 
-    /// Runs automatic compaction. True if it succeeded and the model should be asked again.
+    /// Runs automatic compaction. True if it succeeded and `will_retry` is set.
     fn auto(&mut self, reason: Reason, will_retry: bool) -> Result<bool, Fatal> {
         let Some(plan) = self.plan() else {
             return Ok(false);
@@ -206,7 +207,7 @@ impl Compactor<'_> {
                     Reason::Overflow => "Context overflow recovery failed",
                     _ => "Auto-compaction failed",
                 };
-                // Asking again at the next turn would fail in the same way.
+                // Another attempt at the next turn would fail, too.
                 self.state.fruitless = true;
                 (None, Some(format!("{what}: {message}")))
             }
@@ -259,7 +260,7 @@ impl Compactor<'_> {
     }
 }
 
-/// The entries of the last answer and of the results of its calls.
+/// Returns the ids of the entries of the last answer and of the results of its calls.
 fn last_attempt(log: &Log) -> Vec<String> {
     let index = log.index();
     let path = index.path(log.leaf().and_then(|leaf| index.find(leaf)));

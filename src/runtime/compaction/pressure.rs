@@ -1,4 +1,4 @@
-//! How a model shows that the conversation had no room in its window.
+//! Recognizes answers that show that the context window was full.
 
 use crate::llm::classify::is_overflow;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -22,8 +22,8 @@ impl Pressure {
     }
 }
 
-/// Tells whether `answer` came from a full window of `model`. `is_fresh`: usage figures match the current
-/// conversation.
+/// Returns how `answer` shows that the context window of `model` was full, or `None`. `is_fresh` is true if
+/// the answer's token usage describes the conversation in its present form.
 pub fn pressure(answer: &AssistantMessage, model: &Model, is_fresh: bool) -> Option<Pressure> {
     if answer.provider != model.provider || answer.model != model.id {
         return None;

@@ -1,4 +1,4 @@
-//! What a compaction does: finds the cut, asks for the summary, stores it.
+//! Carries out a compaction: finds the cut, requests the summary, stores it.
 
 use super::Compactor;
 use crate::agent::call::Describe;
@@ -33,7 +33,7 @@ struct Given {
     details: Option<Value>,
 }
 
-/// A compaction that can be made.
+/// A compaction that is ready to be carried out: the messages to summarize and the sizes to respect.
 pub struct Plan {
     projection: Projection,
     preparation: Preparation,
@@ -75,7 +75,7 @@ impl Compactor<'_> {
         Some(Plan { projection, preparation, sizes })
     }
 
-    /// Asks for the summary, then stores it and shortens the conversation.
+    /// Requests the summary, stores it and shortens the conversation.
     pub(super) fn carry_out(
         &mut self,
         plan: Plan,
@@ -209,7 +209,7 @@ impl Compactor<'_> {
         })
     }
 
-    /// Notes when a compaction was of no use.
+    /// Marks the compaction as fruitless if it freed less than a tenth and the window is still too full.
     fn judge(&mut self, messages: &[AgentMessage], before: u64, after: u64, sizes: Sizes) {
         let window = self.model.context_window;
         let freed_little = after.saturating_mul(10) > before.saturating_mul(9);
@@ -275,9 +275,9 @@ impl Compactor<'_> {
         })
     }
 
-    /// The model of the setting, if it can be used, else the session's.
+    /// Returns the model of the `compaction.model` setting if it is usable, or the session's model.
     pub fn summarizer_model(&mut self) -> Arc<Model> {
-        /// How long servers on this machine may take to say which models they have.
+        /// Time limit for asking local servers for their models.
         const LOCAL_LIMIT: Duration = Duration::from_millis(200);
         let Some(wanted) = self.services.compaction.model.clone() else {
             return self.model.clone();
@@ -288,7 +288,7 @@ impl Compactor<'_> {
             known.or_else(|| {
                 let env = self.services.credentials.env();
                 let is_local = provider == local::PROVIDER;
-                // The setting names it.
+                // All servers are allowed, since the setting names a local model.
                 let found = is_local.then(|| local::discover(env, LOCAL_LIMIT, &local::Allowed::All))?;
                 found.find(&wanted).map(|offer| offer.model.clone())
             })
@@ -300,7 +300,8 @@ impl Compactor<'_> {
         })
     }
 
-    /// Stores outputs among what is kept, and puts a line in their place, when it would not fit.
+    /// Stores large tool outputs among the kept messages in files, with a line in their place, if the kept
+    /// messages would not fit into the window.
     fn prune(
         &mut self,
         projection: &Projection,
@@ -321,7 +322,7 @@ impl Compactor<'_> {
             let text = self.services.vault().hide(&pruned.text);
             let stored = artifact::store(self.outputs, &pruned.tool, text.as_bytes());
             let Ok(number) = stored else {
-                // What cannot be stored stays in the conversation.
+                // An output that cannot be stored stays in the conversation.
                 break;
             };
             let line = prune::line(&pruned, &artifact::uri(number));

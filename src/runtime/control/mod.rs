@@ -1,11 +1,10 @@
-//! What can be asked of a session, and done to it, from any thread and whatever it is doing.
+//! Commands to a session from any thread, at any time.
 //!
-//! Nothing here waits for a run. Three locks, taken in this order where more than one is needed: the queues (held while
-//! their change is emitted, so that listeners learn of changes in the order in which they happen), the conversation,
-//! and the state (never held while something is written or emitted). An abort takes the state alone, and so waits for
-//! nobody.
+//! No method waits for a run. There are three locks, taken in this order: the queues (held while their change
+//! is emitted, so that listeners see changes in order), the conversation, and the state (never held during a
+//! write or an event). An abort takes only the state's lock, so it never waits for the others.
 //!
-//! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
+//! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), statistics of the
 //! log (`stats`).
 
 mod input;
@@ -47,12 +46,13 @@ use state::{State, names_of};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Cheap to clone; all clones are of one session, also when it goes on with another conversation.
+/// A handle to a session, cheap to clone. All clones refer to one session, even after it changes to another
+/// conversation.
 #[derive(Clone)]
 pub struct Control(Arc<Shared>);
 
 struct Shared {
-    /// Cancelled when the process is to end.
+    /// Cancelled when the process ends.
     root: CancelToken,
     queues: Mutex<Queues>,
     conversation: Mutex<Conversation>,
@@ -66,7 +66,7 @@ struct Shared {
 /// Tasks that may wait for the session's thread.
 const TASKS_MAX: usize = 64;
 
-/// What a session is doing, and with what.
+/// The state of a session at one moment.
 pub struct Snapshot {
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
@@ -108,7 +108,7 @@ impl Control {
         self.0.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The conversation and its log. Nothing is appended while this is held.
+    /// Locks the conversation and its log. Nothing is appended while the guard lives.
     pub fn log(&self) -> MutexGuard<'_, Conversation> {
         self.0.conversation.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,7 +142,7 @@ impl Control {
         }
     }
 
-    /// The configuration of the next run.
+    /// Returns the configuration of the next run.
     pub fn config(&self) -> Arc<Config> {
         self.state().config.clone()
     }
@@ -168,12 +168,12 @@ impl Control {
         (head.prompt(), Value::Object(head.sections))
     }
 
-    /// Sets who is asked about tool calls that need approval.
+    /// Sets the approver of tool calls.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.0.approvals.set_approver(approver);
     }
 
-    /// The agent of the next request. Its tools are given values for the placeholders of secrets, and ask for approval.
+    /// Returns the agent of the next request. Its tools replace placeholders of secrets and ask for approval.
     pub(super) fn agent(&self) -> Agent {
         let state = self.state();
         Agent {
@@ -207,18 +207,18 @@ impl Control {
         self.guard(&state.config, &[tool]).pop()
     }
 
-    /// The message without secrets.
+    /// Replaces secrets in a user message by placeholders.
     pub(super) fn hidden(&self, message: AgentMessage) -> AgentMessage {
         let vault = self.state().config.services.vault().clone();
         secret::hidden(&vault, message)
     }
 
-    /// The conversation as the model knows it.
+    /// Returns the messages that the model is sent.
     pub fn messages(&self) -> Arc<Vec<AgentMessage>> {
         self.log().messages()
     }
 
-    /// Ends what the session is doing: the run with its retries, a compaction. Does not wait for it.
+    /// Cancels the run, its retry and the compaction under way. Does not wait for their end.
     pub fn abort(&self) {
         let under_way: Vec<CancelToken> = {
             let state = self.state();
@@ -228,7 +228,7 @@ impl Control {
         under_way.iter().for_each(CancelToken::cancel);
     }
 
-    /// Ends the wait before a retry, and with it the retries.
+    /// Cancels the wait before a retry. No further retry follows.
     pub fn abort_retry(&self) {
         let retry = self.state().retry.clone();
         if let Some(retry) = retry {
@@ -240,7 +240,7 @@ impl Control {
         self.state().is_idle()
     }
 
-    /// What keeps the session from being idle.
+    /// Names the work under way, for a message; `None` if the session is idle.
     pub fn work_under_way(&self) -> Option<&'static str> {
         let state = self.state();
         match (state.is_running(), state.is_compacting()) {
@@ -250,7 +250,8 @@ impl Control {
         }
     }
 
-    /// Calls `then` as soon as the session is idle: now, or when the work under way is over, on the thread that did it.
+    /// Calls `then` once the session is idle: at once, or at the end of the work under way, on the thread
+    /// that did it.
     pub fn when_idle(&self, then: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
         if state.is_idle() {
@@ -261,7 +262,7 @@ impl Control {
         }
     }
 
-    /// Continues the conversation with a configuration that was read again. Active tools stay active.
+    /// Applies a configuration that was reloaded. Active tools stay active.
     pub(super) fn reconfigure(&self, config: Arc<Config>) {
         self.log().hide(config.services.vault().clone());
         let mut queues = self.queues();
@@ -273,7 +274,7 @@ impl Control {
         state.activate(&active);
     }
 
-    /// Names the session.
+    /// Names the session in its log and emits the change.
     pub fn set_name(&self, name: &str, emit: Emit<'_>) -> Result<(), Fatal> {
         let name = {
             let mut log = self.log();
@@ -288,7 +289,7 @@ impl Control {
         Ok(())
     }
 
-    /// Goes on with another conversation, and gives the previous one. Queued messages are dropped.
+    /// Replaces the conversation, and returns the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
         let (next, conversation) = State::new(parts);
         let mut queues = self.queues();
@@ -298,12 +299,12 @@ impl Control {
         std::mem::replace(&mut *current, conversation)
     }
 
-    /// Ends the log. Nothing is appended after this.
+    /// Closes the log. No entry may be appended afterwards.
     pub(super) fn close(&self) -> Result<(), Fatal> {
         Ok(self.log().end()?)
     }
 
-    /// Hands what a turn wrote to the disk. The log is not held meanwhile: others look at it, and a disk may be slow.
+    /// Syncs the entries of a turn to the disk. The log is unlocked during the sync, which may be slow.
     pub(super) fn sync_turn(&self) {
         let unsynced = self.log().turn_unsynced();
         if let Some(unsynced) = unsynced {
@@ -312,7 +313,8 @@ impl Control {
         }
     }
 
-    /// Writes the model and the thinking level of the session where the leaf's branch says other ones.
+    /// Records the session's model and thinking level if they differ from the last ones on the current
+    /// branch.
     pub(super) fn record_choice(&self) -> Result<(), Fatal> {
         let (model, thinking) = {
             let state = self.state();
@@ -332,7 +334,7 @@ impl Control {
         Ok(())
     }
 
-    /// Makes the tools that the conversation has recorded the active ones.
+    /// Activates the tools that the conversation has recorded.
     pub(super) fn restore_tools(&self) {
         let messages = self.messages();
         if let Some(recorded) = RecordedTools::of(messages.iter()) {
@@ -340,7 +342,7 @@ impl Control {
         }
     }
 
-    /// Writes what was held back during a run.
+    /// Appends the messages that were held back during a run.
     pub(super) fn write_held_back(&self) -> Result<(), Fatal> {
         let mut log = self.log();
         loop {
@@ -360,25 +362,25 @@ impl Control {
         Compacting(self.clone())
     }
 
-    /// Ends a compaction. Must be called before its listeners are notified, since they may prompt at once.
+    /// Ends a compaction. Must be called before listeners are notified, since a listener may send a prompt.
     pub(super) fn end_compaction(&self) {
         self.state().compaction = None;
     }
 
-    /// Expands a prompt that calls a skill or a template. The diagnostic says why that failed.
+    /// Expands a prompt that calls a skill or a template. The diagnostic says why a skill could not be read.
     pub fn expand(&self, text: String) -> (String, Option<Diagnostic>) {
         let config = self.state().config.clone();
         config.commands.expand(text)
     }
 
-    /// Commands, skills and templates that a prompt can call, as JSON for other programs.
+    /// Returns the commands, skills and templates that a prompt can call, in the JSON form of RPC mode.
     pub fn commands(&self) -> Vec<Value> {
         let config = self.state().config.clone();
         let added = self.added_commands();
         added.iter().map(NamedCommand::to_json).chain(config.commands.list()).collect()
     }
 
-    /// Waits before a retry. True when the wait was ended early.
+    /// Waits for `delay` before a retry. True if `run` or the wait was cancelled.
     pub(super) fn wait_to_retry(&self, run: &CancelToken, delay: std::time::Duration) -> bool {
         let wait = run.child();
         self.state().retry = Some(wait.clone());
@@ -397,7 +399,7 @@ impl Drop for Compacting {
     }
 }
 
-/// A message of the user.
+/// Makes a user message of a text and images.
 pub fn user_message(text: String, images: Vec<Block>) -> AgentMessage {
     let mut blocks = vec![Block::text(text)];
     blocks.extend(images);

@@ -1,4 +1,4 @@
-//! Parts of what a session can be asked and told, each behind a method of [`Control`].
+//! Groups of commands and queries of a session, each behind a method of [`Control`].
 
 use super::Control;
 
@@ -23,16 +23,16 @@ macro_rules! parts {
 }
 
 parts! {
-    /// Models and thinking levels: which there are, and which one is asked.
+    /// Models and thinking levels: the choices, and the current ones.
     Models, models;
-    /// What the user prefers: for this session, or written into the settings too.
+    /// Preferences of the user, for the session or also in the settings.
     Preferences, preferences;
-    /// Messages that wait to be sent to the model.
+    /// Queued messages for the model: steering and follow-up.
     Queue, queue;
-    /// Tools of the model.
+    /// The model's tools.
     Tools, tools;
-    /// Entries of the session: the tree, and the branch that the conversation continues.
+    /// The tree of the session's entries, and its current branch.
     Tree, tree;
-    /// Credentials of providers, and signing in to them.
+    /// Credentials of providers, and signing in to providers.
     SignIns, sign_ins;
 }

@@ -1,4 +1,4 @@
-//! What the user prefers: for this session, or written into the settings too.
+//! Preferences of the user, for the session or also in the settings.
 
 use super::state::InterruptMode;
 use super::{Control, Preferences};
@@ -19,7 +19,8 @@ impl Control {
 }
 
 impl Preferences<'_> {
-    /// Sets the mode here and in the user's settings. An error says why the settings could not be written.
+    /// Sets the mode of the steering queue, and writes it to the user's settings. An error says why the
+    /// settings could not be written.
     pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), String> {
         self.use_steering_mode(mode);
         self.remember("steeringMode", mode.name().into())
@@ -40,37 +41,37 @@ impl Preferences<'_> {
         self.remember("retry.enabled", on.into())
     }
 
-    /// Sets the mode here only.
+    /// Sets the mode of the steering queue for this session only.
     pub fn use_steering_mode(&self, mode: QueueMode) {
         self.control.queues().steering.mode = mode;
     }
 
-    /// Sets the mode for this session only.
+    /// Sets the mode of the follow-up queue for this session only.
     pub fn use_follow_up_mode(&self, mode: QueueMode) {
         self.control.queues().follow_up.mode = mode;
     }
 
-    /// Switches automatic compaction here only.
+    /// Switches automatic compaction for this session only.
     pub fn use_auto_compaction(&self, on: bool) {
         self.control.state().switches.auto_compaction = on;
     }
 
-    /// Switches automatic retries here only.
+    /// Switches automatic retries for this session only.
     pub fn use_auto_retry(&self, on: bool) {
         self.control.state().switches.auto_retry = on;
     }
 
-    /// Sets the mode for as long as the program runs.
+    /// Sets when queued steering messages reach the model. The choice is not stored.
     pub fn set_interrupt_mode(&self, mode: InterruptMode) {
         self.control.state().switches.interrupt = mode;
     }
 
-    /// Writes a setting of the user. It counts from the next run on, where it is not looked at anew anyway.
+    /// Writes one of the user's settings. The change takes effect at the next run, or earlier.
     pub fn remember(&self, setting: &str, value: Value) -> Result<(), String> {
         self.change_settings(&[(setting, Some(value))])
     }
 
-    /// Writes several settings of the user at once; `None` removes a setting.
+    /// Writes several of the user's settings in one step; `None` removes a setting.
     pub fn change_settings(&self, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
         let config = self.control.config();
         settings::write(config.settings.path(), changes)?;

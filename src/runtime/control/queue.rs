@@ -1,4 +1,4 @@
-//! Messages that wait to be said to the model.
+//! Queues of messages for the model.
 
 use super::{Emit, Queue};
 use crate::agent::message::AgentMessage;
@@ -16,7 +16,7 @@ impl Queues {
         Self { steering: queue::Queue::new(steering), follow_up: queue::Queue::new(follow_up) }
     }
 
-    /// Emits both queues, whole. To be called after each change.
+    /// Emits both queues in full. Must be called after each change.
     pub fn emit(&self, emit: Emit<'_>) {
         let (steering, follow_up): (Vec<_>, Vec<_>) =
             (self.steering.iter().cloned().collect(), self.follow_up.iter().cloned().collect());
@@ -25,21 +25,22 @@ impl Queues {
 }
 
 impl Queue<'_> {
-    /// Queues a message for the end of the turn. In an idle session it waits for the next prompt.
+    /// Queues a steering message, which joins the run after the current turn. In an idle session the message
+    /// waits for the next prompt.
     pub fn steer(&self, message: AgentMessage, emit: Emit<'_>) {
         let mut queues = self.control.queues();
         queues.steering.push(self.control.hidden(message));
         queues.emit(emit);
     }
 
-    /// Queues a message for when the model has nothing more to do.
+    /// Queues a message that is sent when the run would end.
     pub fn follow_up(&self, message: AgentMessage, emit: Emit<'_>) {
         let mut queues = self.control.queues();
         queues.follow_up.push(self.control.hidden(message));
         queues.emit(emit);
     }
 
-    /// Empties both queues, and gives what was in them: steering, follow-up.
+    /// Empties both queues, and returns the texts of the steering and of the follow-up messages.
     pub fn clear(&self, emit: Emit<'_>) -> (Vec<String>, Vec<String>) {
         let texts = |messages: Vec<AgentMessage>| -> Vec<String> {
             messages.iter().map(AgentMessage::text).collect()

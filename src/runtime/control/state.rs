@@ -1,4 +1,4 @@
-//! What a session is made from, and the part that changes while the session lives.
+//! The parts that a session is made of, and its mutable state.
 
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
@@ -11,13 +11,15 @@ use crate::session::Conversation;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A conversation and what its requests need.
+/// A conversation, and the model, tools and configuration of its requests.
 pub struct Parts {
     pub conversation: Conversation,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Names of recorded tools that stay recorded though no tool here has them.
+    pub absent: Vec<String>,
     pub config: Config,
 }
 
@@ -29,9 +31,11 @@ pub(crate) struct State {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The tools that the conversation had when the state began.
     recorded: RecordedTools,
-    /// The prompt for the active tools.
+    /// Names of tools that the conversation recorded as active. Those that no tool here has stay recorded.
+    absent: Vec<String>,
+    /// The sections of the system prompt for the active tools.
     pub sections: Arc<Map<String, Value>>,
-    /// Tools that the mode adds to those of the configuration, whatever the conversation.
+    /// Tools that a mode registered besides those of the configuration. Kept when the conversation changes.
     pub registered: Vec<Arc<dyn Tool>>,
     /// What parts of the program add, whatever the conversation.
     pub additions: Additions,
@@ -39,20 +43,20 @@ pub(crate) struct State {
     pub switches: Switches,
     /// Messages that go with the next prompt.
     pub next_turn: Vec<AgentMessage>,
-    /// Commands of the user that ended while a run was under way.
+    /// Records of the user's shell commands that ended during a run, to be appended after it.
     pub held_back: Vec<AgentMessage>,
-    /// Commands of the user that run.
+    /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
-    /// A compaction that was asked for by hand, or a move in the tree.
+    /// The cancel token of a manual compaction or a move in the tree.
     pub compaction: Option<CancelToken>,
-    /// Compactions under way, of whatever kind.
+    /// Number of automatic compactions under way.
     pub compacting: usize,
     pub retry: Option<CancelToken>,
     pub when_idle: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// What a command can switch on and off. Switches outlive a change of the conversation.
+/// Switches that commands change. Kept when the conversation changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Switches {
     pub auto_retry: bool,
@@ -61,7 +65,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Switches as the settings have them.
+    /// Reads the switches from the settings.
     pub(super) fn of(config: &Config, interrupt: InterruptMode) -> Self {
         Self {
             auto_retry: config.services.retry.enabled,
@@ -71,13 +75,14 @@ impl Switches {
     }
 }
 
-/// When a steering message is looked at.
+/// When queued steering messages reach the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterruptMode {
-    /// After all tools of the turn have ended.
+    /// After all tool calls of the turn have ended.
     #[default]
     Wait,
-    /// After each tool; tools run one at a time, and those that have not begun are skipped.
+    /// After each tool call. Calls run one at a time; once a message is queued, calls that have not started
+    /// are skipped.
     Immediate,
 }
 
@@ -99,9 +104,9 @@ impl InterruptMode {
 }
 
 impl State {
-    /// The state that `parts` begin with, and the conversation.
+    /// Makes the initial state of a session, and returns the conversation beside it.
     pub(super) fn new(parts: Parts) -> (Self, Conversation) {
-        let Parts { mut conversation, model, thinking, tools, config } = parts;
+        let Parts { mut conversation, model, thinking, tools, absent, config } = parts;
         conversation.hide(config.services.vault().clone());
         let recorded = RecordedTools::of(conversation.messages().iter());
         let state = Self {
@@ -112,6 +117,7 @@ impl State {
             thinking,
             tools,
             recorded: recorded.unwrap_or_default(),
+            absent,
             registered: Vec::new(),
             additions: Additions::default(),
             name: conversation.name(),
@@ -127,13 +133,15 @@ impl State {
         (state, conversation)
     }
 
-    /// Goes on with what `next` begins with. What the user switched, registered and runs stays.
+    /// Takes over conversation, model and tools from `next`. Switches, registered tools and running commands
+    /// stay.
     pub(super) fn succeed(&mut self, next: Self) {
-        let Self { config, model, thinking, tools, recorded, name, .. } = next;
+        let Self { config, model, thinking, tools, recorded, absent, name, .. } = next;
         self.config = config;
         self.model = model;
         self.thinking = thinking;
         self.tools = tools;
+        self.absent = absent;
         self.name = name;
         self.next_turn.clear();
         self.held_back.clear();
@@ -142,8 +150,8 @@ impl State {
         self.activate_beside(names);
     }
 
-    /// Makes the tools with these names active, and those that were registered or added, as far as the conversation
-    /// has not removed them.
+    /// Activates the tools with these names, and the registered and added tools that the conversation has not
+    /// removed.
     fn activate_beside(&mut self, mut names: Vec<String>) {
         let RecordedTools { removed, active } = &self.recorded;
         names.extend(names_of(&self.registered).into_iter().filter(|name| !removed.contains(name)));
@@ -154,11 +162,22 @@ impl State {
         self.activate(&names);
     }
 
-    /// Makes the tools that a conversation has recorded the active ones.
+    /// Activates the tools that a conversation has recorded.
     pub(super) fn restore_tools(&mut self, recorded: RecordedTools) {
         let names = recorded.active.clone();
+        self.absent.clone_from(&names);
         self.recorded = recorded;
         self.activate_beside(names);
+    }
+
+    /// Returns the names of tools that the conversation has recorded as active and that cannot be offered here,
+    /// such as those of another program. They stay recorded, and no request declares them.
+    pub fn absent_tools(&self) -> Vec<String> {
+        if self.absent.is_empty() {
+            return Vec::new();
+        }
+        let offered = names_of(&self.all_tools());
+        self.absent.iter().filter(|name| !offered.contains(name)).cloned().collect()
     }
 
     /// The added tools that the configuration admits, or those of them that are active at first.
@@ -168,7 +187,7 @@ impl State {
         self.additions.tools().filter(is_meant).cloned().collect()
     }
 
-    /// All tools that can be made active. The first one of a name is meant.
+    /// Returns all tools that can be made active. The first of several with one name counts.
     pub fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut all = self.added_tools(false);
         let names = names_of(&all);
@@ -204,8 +223,8 @@ impl State {
         Arc::new(sections)
     }
 
-    /// Makes the tools with these names the active ones, in their order, each once; names of no tool are left out.
-    /// Gives the names that are active now.
+    /// Activates the tools with these names, each once and in this order, and deactivates all others. Unknown
+    /// names are ignored. Returns the names of the active tools.
     pub(super) fn activate(&mut self, names: &[String]) -> Vec<String> {
         let tools = tools_named(&self.all_tools(), names);
         self.sections = self.sections(&tools);

@@ -1,4 +1,4 @@
-//! Who may work in a session: one run at a time, or one compaction.
+//! Exclusive use of a session: one run at a time, or one compaction.
 
 use super::{Control, Emit};
 use crate::agent::message::AgentMessage;
@@ -6,15 +6,15 @@ use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
 use crate::runtime::task::Streaming;
 
-/// What became of a prompt.
+/// The outcome of [`Control::begin`].
 pub enum Begin {
-    /// The session is the prompt's; see `Session::ask`.
+    /// The prompt may run: pass the ticket to `Session::ask`.
     Run(Ticket),
-    /// A run is under way and will look at it.
+    /// The prompt was queued for the run under way.
     Queued,
 }
 
-/// The right to run a prompt, or a compaction. While it lives the session is busy.
+/// The right to run a prompt or a compaction. The session is busy while the ticket lives.
 pub struct Ticket {
     control: Control,
     pub cancel: CancelToken,
@@ -29,7 +29,8 @@ enum Work {
 }
 
 impl Control {
-    /// Takes the session for a prompt; during a run the prompt is queued, if it says how.
+    /// Starts a run for a prompt. During a run, the prompt is queued as `streaming` says; without `streaming`
+    /// it is an error.
     pub fn begin(
         &self,
         streaming: Option<Streaming>,
@@ -62,7 +63,7 @@ impl Control {
         Ok(Begin::Queued)
     }
 
-    /// Takes the session for a compaction, or a move in the tree. A run that is under way is not ended by this.
+    /// Starts a manual compaction or a move in the tree. A run under way continues.
     pub fn begin_compaction(&self) -> Result<Ticket, String> {
         let mut state = self.state();
         if state.compaction.is_some() {
@@ -79,8 +80,8 @@ impl Control {
 }
 
 impl Ticket {
-    /// Ends the run, unless a message is queued that the run is to go on with. What was held back during the run is
-    /// written. True when the run is over.
+    /// Ends the run, appends held-back messages and returns true. If a message is queued and `leave_queue` is
+    /// not set, returns false: the run then continues with that message.
     pub(crate) fn finish(&mut self, leave_queue: bool) -> Result<bool, Fatal> {
         let control = self.control.clone();
         let queues = control.queues();
@@ -94,7 +95,8 @@ impl Ticket {
         Ok(true)
     }
 
-    /// Calls those who wait for an idle session. To be called after the listeners were told.
+    /// Calls the callbacks of [`Control::when_idle`] if the session is idle. Must be called after listeners
+    /// are notified.
     pub fn wake_idle(&self) {
         let waiting = {
             let mut state = self.control.state();
@@ -113,7 +115,7 @@ impl Drop for Ticket {
             Work::Run => self.control.state().run = None,
             Work::Compaction => {
                 let mut state = self.control.state();
-                // Its listeners were told before, and may have begun another one.
+                // A listener of this compaction may have started another one already.
                 if state.compaction.as_ref().is_some_and(|of| of.is(&self.cancel)) {
                     state.compaction = None;
                 }

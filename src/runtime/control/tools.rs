@@ -1,4 +1,4 @@
-//! The model's active tools. Changes take effect with the next request.
+//! The model's tools. Changes take effect with the next request.
 
 use super::Tools;
 use super::state::names_of;
@@ -6,7 +6,7 @@ use crate::agent::tool::Tool;
 use std::sync::Arc;
 
 impl Tools<'_> {
-    /// All tools there are, and whether each is active.
+    /// Returns all tools, each with true if it is active.
     pub fn all(&self) -> Vec<(Arc<dyn Tool>, bool)> {
         let state = self.control.state();
         let active = names_of(&state.tools);
@@ -15,13 +15,22 @@ impl Tools<'_> {
         all.iter().map(|tool| (tool.clone(), is_active(tool))).collect()
     }
 
-    /// Makes the tools with these names the active ones. Unknown names are left out; gives the names that are active now.
+    /// Activates the tools with these names, and deactivates all others. Unknown names are ignored. Returns
+    /// the names of the active tools.
     pub fn set_active(&self, names: &[String]) -> Vec<String> {
         self.control.state().activate(names)
     }
 
-    /// Adds tools and makes them active. A tool that was registered before under the name of a new one is replaced.
-    /// Gives the names that are active now.
+    /// Activates the tools with these names beside those that are active.
+    pub fn activate_too(&self, names: &[String]) {
+        let mut state = self.control.state();
+        let names = [names_of(&state.tools), names.to_vec()].concat();
+        state.activate(&names);
+    }
+
+    /// Adds tools and activates them. A tool replaces an earlier registered one of its name. Returns the
+    /// names of the active tools. A name that the configuration has already, or that occurs twice, is an
+    /// error.
     pub fn register(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Vec<String>, String> {
         let mut state = self.control.state();
         let registered = names_of(&state.registered);
@@ -42,7 +51,7 @@ impl Tools<'_> {
         Ok(state.activate(&active))
     }
 
-    /// Removes registered tools. Gives the names that are active now.
+    /// Removes registered tools. Returns the names of the active tools.
     pub fn unregister(&self, names: &[String]) -> Vec<String> {
         let mut state = self.control.state();
         state.registered.retain(|tool| !names.contains(&tool.info().spec.name));

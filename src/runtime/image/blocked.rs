@@ -1,4 +1,4 @@
-//! The setting that keeps images on this machine.
+//! The `images.blockImages` setting, which keeps images from providers.
 
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, Content};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 const NOTE: &str = "Image reading is disabled.";
 
-/// The messages with a note in place of each run of images. What is stored keeps them.
+/// Returns the messages with a note in place of each run of images. The stored messages keep their images.
 pub fn without(messages: &[AgentMessage]) -> Vec<AgentMessage> {
     messages.iter().map(replace).collect()
 }

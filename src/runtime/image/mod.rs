@@ -1,4 +1,4 @@
-//! Images of a prompt.
+//! Prepares the images of a prompt.
 
 pub mod blocked;
 
@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 const UNKNOWN: &str = "[Image omitted: could not be converted to a supported inline image format.]";
 
 impl Session {
-    /// Images as the model takes them, and lines for the text beside them: what was done to them, or why
-    /// one was left out.
+    /// Converts images to what the model accepts. Also returns lines for the prompt's text: how an image was
+    /// changed, or why one was left out.
     pub fn prepare_images(&self, images: Vec<Block>, cancel: &CancelToken) -> (Vec<Block>, Vec<String>) {
         let limits = Limits::of(&self.control().models().current(), self.workspace().options.resize_images);
         let (mut kept, mut hints) = (Vec::new(), Vec::new());

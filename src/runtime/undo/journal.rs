@@ -1,8 +1,8 @@
-//! The journal of changes beside a session, and the contents from before them.
+//! The journal of file changes beside a session, with the earlier contents of the files.
 //!
-//! `journal` has a JSON line for each change and each undo (it is not called `.jsonl`: whoever looks for
-//! sessions looks for that); `00000001.before` holds the content from before change 1. All of it is for
-//! its owner alone. A line that cannot be read costs its step.
+//! `journal` has a JSON line for each change and each undo; without the ending `.jsonl` it is not taken for a
+//! session. `00000001.before` holds the content before change 1. Only the owner can read these files. A line
+//! that cannot be parsed is skipped.
 
 use crate::base::failpoint;
 use crate::base::file;
@@ -21,34 +21,34 @@ use std::sync::{Mutex, PoisonError};
 
 /// Maximum size of a file whose content is kept, in bytes.
 const FILE_MAX: u64 = 16 << 20;
-/// Bytes of a journal.
+/// Maximum size of a journal, in bytes.
 const JOURNAL_MAX: u64 = 256 << 20;
-/// Bytes of all files of a session that are kept.
+/// Maximum size of all kept contents of a session, in bytes.
 const TOTAL_MAX: u64 = 128 << 20;
 
-/// A change that a tool made.
+/// A change of one file by a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     pub number: u64,
-    /// ISO 8601.
+    /// When the change was made, in ISO 8601.
     pub time: String,
     pub tool: String,
     pub call: String,
-    /// Without links in it.
+    /// The file's absolute path, with all links resolved.
     pub path: PathBuf,
     pub before: State,
-    /// SHA-256 of the content that the tool gave the file.
+    /// SHA-256 of the new content, in hexadecimal.
     pub after: String,
-    /// Why the content from before was not kept.
+    /// Why the earlier content was not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
-    /// Folders that were made for the file, the innermost first.
+    /// Folders that were created for the file, the innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
 }
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
@@ -57,7 +57,7 @@ pub enum State {
         sha256: String,
         mode: Option<u32>,
     },
-    /// Neither, in words.
+    /// Neither missing nor a regular file; the text describes what is there.
     Other(String),
 }
 
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// The hash of a file's content; none when there is no file.
+    /// Returns the SHA-256 of a file's content; `None` if there is no regular file.
     pub fn content(&self) -> Option<&str> {
         match self {
             Self::File { sha256, .. } => Some(sha256),
@@ -101,7 +101,7 @@ fn is_missing(error: &io::Error) -> bool {
 #[serde(tag = "type", rename_all = "camelCase")]
 enum Line {
     Change(Step),
-    /// The change was never made.
+    /// The announced change was not made.
     Withdrawn {
         number: u64,
     },
@@ -116,11 +116,11 @@ pub struct Journal {
     state: Mutex<Option<Written>>,
 }
 
-/// What is known of the folder.
+/// Sizes and numbers of the contents in the journal's folder.
 struct Written {
     next: u64,
     bytes: u64,
-    /// Contents there are, the oldest first.
+    /// Number and size in bytes of each kept content, oldest first.
     kept: std::collections::VecDeque<(u64, u64)>,
 }
 
@@ -134,7 +134,7 @@ impl Journal {
         beside::refuse_link(&folder).map(|()| folder)
     }
 
-    /// The changes that can be taken back, the oldest first.
+    /// Returns the changes that can be undone, oldest first.
     pub fn steps(&self) -> io::Result<Vec<Step>> {
         let mut steps = Vec::new();
         let mut gone = HashSet::new();
@@ -158,7 +158,7 @@ impl Journal {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// What the file of a step held before, or why that is not known any more.
+    /// Returns the content of a file before the change `step`, or why it is not available.
     pub fn content(&self, step: &Step) -> Result<Vec<u8>, String> {
         if let Some(why) = &step.not_kept {
             return Err(format!("its earlier content was not kept: {why}"));
@@ -184,7 +184,7 @@ impl Journal {
         let path = self.folder()?.join("journal");
         options.append(true).create(true).mode(0o600).read(true).custom_flags(libc::O_NOFOLLOW);
         let mut file = options.open(path)?;
-        // Behind a line that was cut off a new one begins.
+        // A new line begins after one that was cut off.
         if !ends_in_newline(&file)? {
             bytes.insert(0, b'\n');
         }
@@ -205,7 +205,7 @@ impl Journal {
             None => State::Missing,
             Some(Content::TooLarge) => {
                 not_kept = Some(format!("the file is larger than {} MB", FILE_MAX >> 20));
-                // Its hash would tell whether the file is as it was, which it cannot be made anyway.
+                // The hash is not needed: the earlier content cannot be restored.
                 State::File { sha256: String::new(), mode: None }
             }
             Some(Content::Whole(content)) => {
@@ -268,7 +268,7 @@ impl Journal {
 }
 
 impl Written {
-    /// Lets the oldest contents go until there is room for `bytes` more.
+    /// Removes the oldest contents until `bytes` more fit into the limit.
     fn make_room(&mut self, folder: &Path, bytes: u64) {
         while self.bytes + bytes > TOTAL_MAX
             && let Some((number, size)) = self.kept.pop_front()
@@ -281,7 +281,7 @@ impl Written {
 
 impl Changes for Journal {
     fn before(&self, change: &Change<'_>) -> Option<u64> {
-        // A change that cannot be noted is made all the same; it is not among those that can be undone.
+        // A change that cannot be recorded is still made, but cannot be undone.
         self.keep(change).ok()
     }
 
@@ -307,7 +307,7 @@ enum Content {
     TooLarge,
 }
 
-/// What the file holds now; none when there is no file.
+/// Reads the file's current content; `None` if there is no file.
 fn before(change: &Change<'_>) -> io::Result<Option<Content>> {
     let source = match change.backend.open(change.path) {
         Err(error) if is_missing(&error) => return Ok(None),
@@ -318,7 +318,7 @@ fn before(change: &Change<'_>) -> io::Result<Option<Content>> {
     Ok(Some(if content.len() as u64 > FILE_MAX { Content::TooLarge } else { Content::Whole(content) }))
 }
 
-/// The folders above `path` that are not there, the innermost first.
+/// Returns the missing folders above `path`, the innermost first.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let folders = path.ancestors().skip(1);
     let missing = folders.take_while(|folder| folder.symlink_metadata().is_err());
@@ -329,7 +329,7 @@ fn content_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:08}.before"))
 }
 
-/// The content of a regular file, which is no link.
+/// Reads a regular file without following a link. A file larger than `bytes_max` is an error.
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     file::read_open(file::open_real(path)?, bytes_max)
 }
@@ -356,7 +356,7 @@ fn ends_in_newline(file: &File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 in hexadecimal.
 pub(super) fn hash(content: &[u8]) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, content).as_ref())
 }

@@ -1,14 +1,15 @@
-//! Undoing what the write and edit tools did to files.
+//! Undoes file changes of the write and edit tools.
 //!
-//! Before a tool changes a file, its content goes into a folder beside the session file, and a line of a
-//! journal there says what is about to happen: which file, its mode, hashes of what it held and what it
-//! will hold. So a change can be taken back exactly, and a file that somebody else has changed since is
-//! seen. Commands of the bash tool are not covered.
+//! Before a tool changes a file, the file's content is copied to a folder beside the session file, and the
+//! journal there gets a line with the path, the mode, and the hashes of the old and new content. An undo can
+//! therefore restore the file exactly, and detects changes by others. Commands of the bash tool are not
+//! covered.
 //!
-//! What a journal says is not believed where it could do harm: a file is reached without following links
-//! ([`place`]), inside the sandbox if there is one, and a mode gives permissions only.
+//! A journal is not trusted: a file is opened without following links ([`place`]), inside the sandbox if
+//! there is one, and only permission bits of a mode are restored.
 //!
-//! Contents are kept up to a limit; past it the oldest go. The journal outlives them and says so.
+//! Contents are kept up to a limit, beyond which the oldest are removed. Their journal lines stay, and an
+//! undo then says that the content is gone.
 
 mod journal;
 mod note;
@@ -34,37 +35,37 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is to happen to one file.
+/// What an undo would do to one file.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: PathBuf,
     pub action: Action,
-    /// Somebody else changed the file, so that taking our change back would lose theirs.
+    /// Why an undo would lose changes that someone else made to the file.
     pub conflict: Option<String>,
-    /// The steps that this takes back, newest first.
+    /// The changes to undo, newest first.
     pub steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// The file gets its earlier content and mode.
+    /// Restore the file's earlier content and mode.
     Restore,
-    /// The file goes: a tool had made it.
+    /// Remove the file, which a tool created.
     Remove,
-    /// The file is as it was.
+    /// Do nothing: the file has its earlier content.
     Nothing,
-    /// The change cannot be undone, even if forced.
+    /// The change cannot be undone, even if forced, for this reason.
     Impossible(String),
 }
 
-/// A plan that was carried out for one file, or why it could not be.
+/// A plan after an attempt to carry it out. `error` says why the attempt failed.
 #[derive(Debug)]
 pub struct Undone {
     pub plan: Plan,
     pub error: Option<String>,
 }
 
-/// Looks at the files that `steps` are about, which must be the newest ones. Touches nothing.
+/// Plans the undo of `steps`, which must be the newest ones, with one plan for each file. Changes nothing.
 pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
     let mut order: Vec<&Path> = Vec::new();
     let mut by_path: HashMap<&Path, Vec<&Step>> = HashMap::new();
@@ -79,7 +80,7 @@ pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
     plans.filter_map(|steps| plan_file(journal, &steps)).collect()
 }
 
-/// `steps` are of one file, newest first.
+/// Plans the undo of `steps`, which are of one file, newest first.
 fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     let (newest, oldest) = (steps.first()?, steps.last()?);
     let path = newest.path.clone();
@@ -122,8 +123,8 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     Some(Plan { path, action, conflict, steps: steps_of_it() })
 }
 
-/// Why the user should agree to `plans` first: the session file at `session`, whose folder is `cwd`, may come from
-/// somebody else.
+/// Returns reasons to ask the user before `plans` are carried out: the file `session`, whose folder is `cwd`,
+/// may come from someone else.
 pub fn doubts(session: &Path, cwd: &str, store: &Store, plans: &[Plan]) -> Vec<String> {
     let mut doubts = Vec::new();
     if !store.holds(session) {
@@ -138,7 +139,8 @@ pub fn doubts(session: &Path, cwd: &str, store: &Store, plans: &[Plan]) -> Vec<S
     doubts
 }
 
-/// Carries plans out, inside the sandbox if there is one. Those with a conflict only when `force` says so: the caller asks before.
+/// Carries out `plans`, inside the sandbox if there is one. Plans with a conflict are carried out only with
+/// `force`.
 pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool, sandbox: Option<&Sandbox>) -> Vec<Undone> {
     let mut done = Vec::new();
     for plan in plans {
@@ -158,7 +160,7 @@ fn file(journal: &Journal, plan: &Plan, sandbox: Option<&Sandbox>) -> Result<(),
     };
     let path = plan.path.as_path();
     let _lock = mutation::lock(path, &CancelToken::new());
-    // A plan may be minutes old when it was asked about.
+    // The file may have changed since the plan was made, for instance while the user was asked.
     let steps: Vec<&Step> = plan.steps.iter().collect();
     let again = plan_file(journal, &steps);
     if again.is_none_or(|again| again.conflict != plan.conflict || again.action != plan.action) {
@@ -198,7 +200,7 @@ fn restore(step: &Step, content: &[u8]) -> Result<(), String> {
         let open =
             |options: &mut OpenOptions| options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path);
         let file = open(OpenOptions::new().read(true)).or_else(|_| open(OpenOptions::new().write(true)));
-        // Permissions only: what runs as another user is not made by undoing.
+        // Permission bits only: an undo must not create a set-user-ID file.
         file.and_then(|file| file.set_permissions(Permissions::from_mode(mode & 0o777))).map_err(say)?;
     }
     Ok(())
@@ -208,7 +210,7 @@ fn remove(step: &Step) -> Result<(), String> {
     if let Some(place) = Place::find(&step.path, false)? {
         fs::remove_file(place.file()).map_err(|error| error.to_string())?;
     }
-    // Folders that came with the file go with it, as long as nothing else is in them.
+    // Folders that were created for the file are removed if they are empty.
     let is_above = |folder: &&PathBuf| step.path != **folder && step.path.starts_with(folder);
     let is_removed = |folder: &PathBuf| {
         let place = Place::find(folder, false).ok().flatten();
@@ -218,8 +220,7 @@ fn remove(step: &Step) -> Result<(), String> {
     Ok(())
 }
 
-/// What the model is told at the next request: it believes that its changes stand. None when no file is
-/// other than before.
+/// Returns the message that tells the model which files were undone; `None` if no file changed.
 pub fn note(done: &[Undone]) -> Option<CustomMessage> {
     let mut text = "The user took back changes that tools had made to files:\n".to_owned();
     let mut files = Vec::new();
@@ -243,8 +244,8 @@ pub fn note(done: &[Undone]) -> Option<CustomMessage> {
     })
 }
 
-/// The planned change of a file as a diff, in the edit tool's form; `None` if the contents are not text or
-/// too long.
+/// Returns the planned change of a file as a diff in the edit tool's form; `None` if a content is binary or
+/// larger than 1 MiB.
 pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     const MOST: usize = 1 << 20;
     let before = match plan.action {
@@ -267,7 +268,7 @@ pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     Some(changes(&plan.path.to_string_lossy(), &text(now)?, &text(before)?).diff)
 }
 
-/// The steps from `time` (ISO 8601) on.
+/// Returns the steps from `time` (ISO 8601) on; none if `time` cannot be parsed.
 pub fn since(steps: &[Step], time: &str) -> Vec<Step> {
     let parse = crate::base::time::parse_iso;
     let Some(from) = parse(time) else {

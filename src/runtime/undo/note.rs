@@ -1,11 +1,11 @@
-//! The note that tells the model which changes were undone.
+//! Tells the model which changes were undone.
 
 use super::{Undone, note};
 use crate::agent::run::Fatal;
 use crate::runtime::session::Session;
 
 impl Session {
-    /// The model is told at its next request of what was undone.
+    /// Appends a message about undone changes, which the model sees with its next request.
     pub fn note_undone(&mut self, done: &[Undone]) -> Result<(), Fatal> {
         let Some(note) = note(done) else {
             return Ok(());

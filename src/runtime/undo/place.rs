@@ -1,7 +1,7 @@
-//! A file as seen from its folder, which is found without following a link.
+//! A file in a folder that is opened without following links.
 //!
-//! The path of a change had no links in it when the change was noted. One that has some now leads elsewhere, and is
-//! refused. From then on the folder is the one that was opened, whatever takes its name.
+//! The recorded path of a change contains no links. If a folder on the path has become a link since, the undo
+//! is refused. The folder stays open, so that replacing it by another one has no effect.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -21,7 +21,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of `path`. None when a folder on the way is not there, unless `makes` has it made.
+    /// Opens the folder of `path`. Missing folders are created if `makes` is set; otherwise the result is
+    /// `None`.
     pub fn find(path: &Path, makes: bool) -> Result<Option<Self>, String> {
         let mut parts = path.components();
         let is_absolute = parts.next() == Some(Component::RootDir);
@@ -60,10 +61,10 @@ impl Place {
         Ok(Some(Self { folder, path: path.to_owned(), name: (*name).to_owned() }))
     }
 
-    /// A path of the file that leads through the opened folder. It is for this process, while `self` lives.
+    /// Returns a path to the file through the open folder. It is valid in this process, while `self` lives.
     pub fn file(&self) -> PathBuf {
         let folder = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
-        // Without /proc nothing is left but the name; the folder was looked at just now.
+        // Without /proc only the path is left; its folders were checked just now.
         match cfg!(target_os = "linux") && folder.exists() {
             true => folder.join(&self.name),
             false => self.path.clone(),
@@ -78,7 +79,7 @@ fn open(folder: libc::c_int, name: &OsStr) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has opened the descriptor for this alone.
+    // SAFETY: the call opened the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,4 +1,4 @@
-//! What is summarised of a branch that is left: its newest part, as much as fits.
+//! Chooses the part of an abandoned branch that is summarized: its newest messages, within a token budget.
 
 use super::estimate;
 use super::files::Files;
@@ -9,15 +9,15 @@ use crate::session::entry::{Body, Entry};
 use crate::session::log::Log;
 use std::collections::VecDeque;
 
-/// The part of a branch that is given to who summarises it.
+/// The part of a branch that is sent to the summarizing model.
 #[derive(Clone, Debug, Default)]
 pub struct Branch {
     pub messages: Vec<AgentMessage>,
     pub files: Files,
 }
 
-/// Reads the entries at `positions`, oldest first, from the end back until `budget` tokens are reached.
-/// An earlier summary is worth more than its size: it is taken along while a tenth of the budget is left.
+/// Collects entries at `positions`, which are oldest first, from the newest back until `budget` tokens are
+/// reached. An earlier summary may exceed the budget if a tenth of it is left.
 pub fn collect(log: &Log, positions: &[u32], budget: u64, describe: Describe<'_>) -> Branch {
     let mut files = Files::default();
     let mut messages = VecDeque::new();
@@ -48,7 +48,7 @@ pub fn collect(log: &Log, positions: &[u32], budget: u64, describe: Describe<'_>
     Branch { messages: messages.into(), files }
 }
 
-/// What an entry says. Tool results are left out: the calls tell what was done.
+/// Returns the message of an entry. Tool results are omitted, since the calls tell what was done.
 fn spoken(entry: Entry) -> Option<AgentMessage> {
     match entry.body {
         Body::Message(body) => match context::complete(body.message) {

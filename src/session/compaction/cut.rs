@@ -1,8 +1,8 @@
-//! Where a conversation is cut, and what comes of each side.
+//! Finds where a compaction cuts a conversation, and divides the messages.
 //!
-//! From the end back, messages are kept until they make up the size to keep. The cut is made before a
-//! message that can begin a conversation, never before a tool result: that stays with its call. A cut
-//! inside a turn gives two spans to summarise, what came before the turn and the turn's beginning.
+//! Messages are kept from the newest back until they reach the size to keep. The cut is made before a message
+//! that can begin a conversation, never before a tool result, which stays with its call. A cut inside a turn
+//! leaves two parts to summarize: the messages before the turn, and the turn's beginning.
 
 use super::estimate;
 use super::files::Files;
@@ -14,24 +14,24 @@ use crate::session::index::Kind;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a compaction will do, before anybody is asked.
+/// A planned compaction, before any request.
 #[derive(Clone, Debug)]
 pub struct Preparation {
     pub first_kept: Arc<str>,
-    /// Its place in the projection.
+    /// Index of the first kept entry in the projection.
     pub first_kept_at: usize,
-    /// Whole turns that are cut off.
+    /// Messages of the whole turns that are cut off.
     pub history: Vec<AgentMessage>,
-    /// The beginning of the turn in which the cut lies; empty when it lies between turns.
+    /// Messages at the beginning of the turn that is cut; empty if the cut is between turns.
     pub prefix: Vec<AgentMessage>,
-    /// Of the compaction before this one.
+    /// The summary of the previous compaction.
     pub previous_summary: Option<String>,
     pub tokens_before: u64,
     pub files: Files,
 }
 
-/// Prepares a compaction that keeps about `keep` tokens; none when there is nothing to cut off.
-/// `previous` is the compaction that the projection begins with.
+/// Plans a compaction that keeps about `keep` tokens; `None` if nothing can be cut off. `previous` is the
+/// compaction at the beginning of the projection.
 pub fn prepare(
     projection: &Projection,
     previous: Option<&Compaction>,
@@ -84,7 +84,7 @@ pub fn prepare(
     })
 }
 
-/// The first entry that is kept.
+/// Returns the index of the first kept entry.
 fn cut_point(entries: &[Projected], start: usize, keep: u64) -> Option<usize> {
     let is_candidate =
         |entry: &Projected| entry.kind != Kind::Compaction && entry.messages.iter().any(can_begin);
@@ -112,7 +112,7 @@ fn cut_point(entries: &[Projected], start: usize, keep: u64) -> Option<usize> {
     if is_full && is_failed_attempt(entries.get(cut + 1..).unwrap_or_default()) {
         cut += 1;
     }
-    // What the model is not told of goes with what follows it.
+    // Entries without a message stay with the entry after them.
     while cut > start
         && let Some(before) = entries.get(cut - 1)
         && before.kind != Kind::Compaction
@@ -123,8 +123,8 @@ fn cut_point(entries: &[Projected], start: usize, keep: u64) -> Option<usize> {
     Some(cut)
 }
 
-/// True if all that follows the last input is an answer that was left out: then the input itself may be
-/// summarised, and the edits that leave the answer out are kept.
+/// True if after the last input there is only an answer that was left out of the context. Then the input
+/// itself may be summarized, and the edits that leave out the answer are kept.
 fn is_failed_attempt(suffix: &[Projected]) -> bool {
     let omitted: HashSet<&str> =
         suffix.iter().filter(|entry| entry.omitted).map(|entry| &*entry.entry).collect();
@@ -147,7 +147,7 @@ fn is_turn_start(entry: &Projected) -> bool {
     entry.kind != Kind::Compaction && entry.messages.iter().any(begins)
 }
 
-/// A conversation can begin with this message.
+/// True if a conversation can begin with this message.
 fn can_begin(message: &AgentMessage) -> bool {
     matches!(
         message,

@@ -1,8 +1,8 @@
-//! How large a conversation is, as the reference counts it for compaction.
+//! Estimates the size of a conversation in tokens, as the reference does for compaction.
 //!
-//! Four characters (UTF-16 units) count as one token and an image as 4,800 characters, but what a
-//! provider reported for an answer stands for everything up to and including it. A report is not used
-//! once an edit or a compaction has changed what it counted.
+//! Four characters (UTF-16 units) count as one token, and an image as 4,800 characters. The token usage that
+//! a provider reported for an answer covers all messages up to that answer, unless an edit or a compaction
+//! has changed them since.
 
 use super::current_system;
 use crate::agent::message::AgentMessage;
@@ -10,7 +10,7 @@ use crate::llm::estimate::{CHARS_PER_TOKEN, IMAGE_CHARS, json_len, usage_tokens,
 use crate::llm::message::{Block, Content, SystemMessage, Usage};
 use serde_json::Value;
 
-/// Tokens of a whole conversation. Reports of answers before the message at `fresh` are not used.
+/// Returns the tokens of a conversation. Usage reports of answers before the index `fresh` are ignored.
 pub fn context_tokens(messages: &[AgentMessage], fresh: usize) -> u64 {
     let counted = messages.iter().enumerate().rev().find_map(|(at, message)| Some((at, reported(message)?)));
     match counted {
@@ -22,14 +22,15 @@ pub fn context_tokens(messages: &[AgentMessage], fresh: usize) -> u64 {
     }
 }
 
-/// An estimate without any report, with what is in force of the system messages.
+/// Estimates the tokens of a conversation without usage reports. System messages count with their combined
+/// effect.
 pub fn plain_tokens(messages: &[AgentMessage]) -> u64 {
     let system = current_system(messages).map_or(0, |system| system_tokens(&system));
     let spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
     spoken.map(message_tokens).fold(system, u64::saturating_add)
 }
 
-/// What the provider counted for an answer and its request, if that can be used.
+/// Returns the usage that the provider reported for an answer; `None` for a failed answer or other message.
 pub fn reported(message: &AgentMessage) -> Option<&Usage> {
     match message {
         AgentMessage::Assistant(answer) if !answer.is_failed() && usage_tokens(&answer.usage) > 0 => {
@@ -39,7 +40,7 @@ pub fn reported(message: &AgentMessage) -> Option<&Usage> {
     }
 }
 
-/// An estimate of one message.
+/// Estimates the tokens of one message.
 pub fn message_tokens(message: &AgentMessage) -> u64 {
     let chars = match message {
         AgentMessage::System(system) => return system_tokens(system),

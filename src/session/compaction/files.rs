@@ -1,11 +1,11 @@
-//! Which files a conversation read and changed, by the arguments of its tool calls.
+//! Lists the files that a conversation read and changed, from the arguments of its tool calls.
 
 use crate::agent::call::{Describe, Kind};
 use crate::agent::message::AgentMessage;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Files by what was done to them, sorted.
+/// Files that were read and files that were changed, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     read: BTreeSet<String>,
@@ -13,7 +13,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The lists in the `details` of an earlier summary.
+    /// Adds the lists in the `details` of an earlier summary.
     pub fn add_details(&mut self, details: &Value) {
         let list = |name: &str| {
             let list = details.get(name).and_then(Value::as_array);
@@ -24,7 +24,7 @@ impl Files {
         self.modified.extend(list("modifiedFiles"));
     }
 
-    /// What the tool calls of an answer did.
+    /// Adds the files of an answer's tool calls.
     pub fn add_message(&mut self, message: &AgentMessage, describe: Describe<'_>) {
         let AgentMessage::Assistant(answer) = message else {
             return;
@@ -40,18 +40,18 @@ impl Files {
         }
     }
 
-    /// Files that were read and not changed.
+    /// Returns files that were read and not changed.
     fn only_read(&self) -> impl Iterator<Item = &str> {
         self.read.difference(&self.modified).map(String::as_str)
     }
 
-    /// What the entry keeps beside the summary.
+    /// Returns the lists for the `details` of the entry.
     pub fn details(&self) -> Value {
         let read: Vec<&str> = self.only_read().collect();
         json!({"readFiles": read, "modifiedFiles": self.modified})
     }
 
-    /// What is put at the end of the summary; empty when there are no files.
+    /// Returns the text to add to the summary; empty if there are no files.
     pub fn text(&self) -> String {
         let section = |tag: &str, files: Vec<&str>| match files.as_slice() {
             [] => String::new(),

@@ -1,9 +1,9 @@
-//! What a compaction cuts off, and what it asks a model to make of that: values in, values out.
+//! Plans compactions and writes their prompts, without I/O except reading the log.
 //!
-//! A compaction replaces the older part of a conversation by a summary. Its entry names the first entry
-//! that is kept; nothing is removed from the file.
+//! A compaction replaces the older part of a conversation by a summary in the model's context. Its entry
+//! names the first kept entry; the file keeps everything.
 //!
-//! Not here: when it happens, the request, the events (`runtime::compaction`).
+//! Not here: the time of a compaction, its request and its events (`runtime::compaction`).
 
 pub mod branch;
 pub mod cut;
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use cut::Preparation;
 
-/// What a compaction came to.
+/// The result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionResult {
@@ -38,12 +38,12 @@ pub struct CompactionResult {
     pub details: Option<Value>,
 }
 
-/// Tokens that a compaction leaves room for and keeps.
+/// Sizes of a compaction, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Left free in the window for an answer; a context that leaves less is compacted.
+    /// Tokens to leave free for an answer. A conversation that leaves less is compacted.
     pub reserve: u64,
-    /// The end of the conversation that stays as it is.
+    /// Tokens at the end of the conversation that are kept unchanged.
     pub keep: u64,
 }
 
@@ -51,10 +51,9 @@ impl Sizes {
     const RESERVE: u64 = 16_384;
     const KEEP: u64 = 20_000;
 
-    /// The sizes for a window of `window` tokens. What is set holds; what is not is the usual figure,
-    /// or less where the window is too small for it: a reserve of a quarter where the usual one would
-    /// take more than two thirds, and half of what the reserve leaves to keep where that is not more
-    /// than would be kept.
+    /// Returns the sizes for a window of `window` tokens. Configured sizes are used unchanged. The default
+    /// reserve is lowered to a quarter of the window if the reserve exceeds two thirds of the window. The
+    /// default `keep` is lowered to half of the room beside the reserve if `keep` exceeds that room.
     pub fn new(window: u64, reserve: Option<u64>, keep: Option<u64>) -> Self {
         let is_known = window > 0;
         let reserve = reserve.unwrap_or(match Self::RESERVE {
@@ -69,13 +68,13 @@ impl Sizes {
         Self { reserve, keep }
     }
 
-    /// True if a context of `tokens` leaves less than the reserve.
+    /// True if a conversation of `tokens` leaves less than the reserve.
     pub fn is_over(self, tokens: u64, window: u64) -> bool {
         tokens > window.saturating_sub(self.reserve)
     }
 }
 
-/// All system messages in one, as a compaction keeps it; none when there is nothing to say.
+/// Combines all system messages into one, which a compaction stores; `None` if there are none.
 pub fn current_system<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Option<SystemMessage> {
     let mut head = Head::default();
     let mut first = None;
@@ -95,7 +94,7 @@ pub fn current_system<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) 
     })
 }
 
-/// The usage of both requests together.
+/// Adds the usage of two requests.
 pub fn add_usage(one: &Usage, other: &Usage) -> Usage {
     let either = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,

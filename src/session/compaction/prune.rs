@@ -1,7 +1,7 @@
-//! Tool outputs that need not stay in the conversation: those that can be read again from a file.
+//! Chooses tool outputs that are moved from the conversation into files.
 //!
-//! When what a compaction keeps is still too large, the outputs of kept tool calls make way, oldest
-//! first. Each is stored as a file before a line takes its place, so nothing is lost; small ones stay.
+//! If the messages that a compaction keeps are still too large, outputs of kept tool calls are moved, oldest
+//! first. Each is stored in a file before a line replaces it, so nothing is lost. Small outputs stay.
 
 use super::estimate;
 use crate::agent::message::AgentMessage;
@@ -9,10 +9,10 @@ use crate::llm::message::text_of;
 use crate::session::context::Projected;
 use std::sync::Arc;
 
-/// An output below this size stays: the line in its place would save little.
+/// Minimum size of an output to move, in tokens.
 const SMALLEST_TOKENS: u64 = 1000;
 
-/// The output of a kept tool call that makes way.
+/// The output of a tool call that is moved into a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pruned {
     pub entry: Arc<str>,
@@ -20,7 +20,7 @@ pub struct Pruned {
     pub text: String,
 }
 
-/// Chooses outputs among `kept` until these entries fit into `room` tokens.
+/// Chooses outputs until the entries `kept` fit into `room` tokens.
 pub fn choose(kept: &[Projected], room: u64) -> Vec<Pruned> {
     let sizes = kept.iter().flat_map(|entry| &entry.messages);
     let mut tokens = sizes.map(estimate::message_tokens).fold(0, u64::saturating_add);
@@ -44,7 +44,7 @@ pub fn choose(kept: &[Projected], room: u64) -> Vec<Pruned> {
     chosen
 }
 
-/// What the model reads in the place of an output that is kept at `place`.
+/// Returns the line that replaces an output, which is stored at `place`.
 pub fn line(pruned: &Pruned, place: &str) -> String {
     let lines = pruned.text.lines().count();
     let bytes = pruned.text.len();

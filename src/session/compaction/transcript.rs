@@ -1,12 +1,12 @@
-//! A conversation as text for the model that summarises it, so that it is read and not continued.
+//! Formats a conversation as text, so that the summarizing model reads it instead of continuing it.
 
 use crate::llm::estimate::utf16_len;
 use crate::llm::message::{AssistantMessage, Block, Content, Message};
 
-/// A tool result is cut to this many characters.
+/// Maximum length of a tool result, in characters (UTF-16 units).
 const RESULT_CHARS: u64 = 2000;
 
-/// The messages as paragraphs with a label each. System messages and images are left out.
+/// Formats messages as labelled paragraphs. System messages and images are omitted.
 pub fn paragraphs(messages: &[Message]) -> Vec<String> {
     let mut out = Vec::new();
     for message in messages {
@@ -37,7 +37,7 @@ fn joined(blocks: &[Block]) -> String {
     blocks.iter().filter_map(Block::as_text).collect()
 }
 
-/// Thinking is left out: what came of it is there, and models are often not shown it again either.
+/// Formats an answer without its thinking, whose conclusions are in the text and the calls.
 fn push_answer(answer: &AssistantMessage, out: &mut Vec<String>) {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in &answer.content {
@@ -62,7 +62,7 @@ fn push_answer(answer: &AssistantMessage, out: &mut Vec<String>) {
     push("Assistant tool calls", &calls, "; ");
 }
 
-/// The first `limit` characters (UTF-16 units), and how many more there were.
+/// Returns the first `limit` characters (UTF-16 units), and the count of the omitted ones.
 pub fn cut(text: &str, limit: u64) -> String {
     let total = utf16_len(text);
     if total <= limit {
@@ -78,8 +78,8 @@ pub fn cut(text: &str, limit: u64) -> String {
     format!("{kept}\n\n[... {left} more characters truncated]")
 }
 
-/// Groups paragraphs so that each group has at most `limit` characters. One that is longer is cut: it
-/// is a group of its own.
+/// Groups paragraphs so that each group has at most `limit` characters. A longer paragraph is cut and becomes
+/// a group.
 pub fn groups(paragraphs: Vec<String>, limit: u64) -> Vec<Vec<String>> {
     let mut groups: Vec<Vec<String>> = Vec::new();
     let mut room = 0;

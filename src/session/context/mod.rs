@@ -1,8 +1,7 @@
-//! What the model sees of a session: the path from the root to the leaf, as compactions and edits leave
-//! it.
+//! The model's context of a session: the path from the root to the leaf, after compactions and edits.
 //!
-//! Only the entries that are needed are read: those from the latest compaction on, and for the model the
-//! last entry that names one.
+//! Only necessary entries are read: those from the latest compaction on, and the last entry that names a
+//! model.
 
 use super::entry::{self, Body, Entry, Replacement};
 use super::index::Kind;
@@ -18,18 +17,18 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
-/// The conversation at the leaf.
+/// The model's context at the leaf.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionContext {
     pub messages: Vec<ContextMessage>,
     pub marks: Marks,
     /// The model that was used last.
     pub model: Option<StoredModel>,
-    /// The thinking level that was chosen last, as it stands in the file.
+    /// The name of the last chosen thinking level, unchecked.
     pub thinking_level: Option<String>,
 }
 
-/// A message and the entry it comes from.
+/// A message, and the id of its entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextMessage {
     pub entry: Arc<str>,
@@ -42,22 +41,21 @@ pub struct StoredModel {
     pub id: String,
 }
 
-/// From which message on the figures of answers can be trusted.
+/// Indexes of messages from which on token usage of answers is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Messages from here on came after the latest compaction; 0 when there is none.
+    /// Index of the first message after the latest compaction; 0 without a compaction.
     pub after_compaction: usize,
-    /// Messages from here on came after the latest compaction and the latest edit: what a request with
-    /// them cost is what the conversation costs.
+    /// Index of the first message after the latest compaction and edit. The usage of an answer from here on
+    /// describes the present conversation.
     pub fresh: usize,
 }
 
-/// The part of the path that the model is told of, entry by entry; those it is not told of lie between.
+/// The entries from the latest compaction on, including entries without a message for the model.
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
     pub entries: Vec<Projected>,
-    /// Entries from here on came after the latest compaction, which is the first of them; 0 when there
-    /// is none.
+    /// Index of the first entry after the latest compaction, which is at index 0; 0 without a compaction.
     after_compaction: usize,
     fresh: usize,
 }
@@ -66,18 +64,18 @@ pub struct Projection {
 pub struct Projected {
     pub entry: Arc<str>,
     pub kind: Kind,
-    /// The entry's messages as edits leave them: two for a compaction with a prompt, none or one for other kinds.
+    /// The entry's messages after edits: up to two for a compaction, up to one for other kinds.
     pub messages: Vec<AgentMessage>,
-    /// An edit leaves its message out.
+    /// True if an edit leaves the entry's message out.
     pub omitted: bool,
-    /// What it changes, if it is an edit.
+    /// The change, if the entry is an edit.
     pub edit: Option<Edit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     pub target: String,
-    /// Leaves the target out; otherwise it has other content.
+    /// True if the edit leaves the target out; false if it replaces the content.
     pub omits: bool,
 }
 
@@ -111,7 +109,7 @@ impl Projection {
 }
 
 impl Log {
-    /// Builds the context at the leaf. Entries that cannot be read are left out and reported.
+    /// Builds the model's context at the leaf. Unreadable entries are skipped and reported as damaged.
     pub fn context(&mut self) -> SessionContext {
         self.read_path(|reader, path| {
             let projection = reader.projection(path);
@@ -124,12 +122,12 @@ impl Log {
         })
     }
 
-    /// The model and the thinking level that were chosen last at the leaf.
+    /// Returns the last chosen model and thinking level on the branch.
     pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
         self.read_path(|reader, path| (reader.last_model(path), reader.last_thinking_level(path)))
     }
 
-    /// The message that an entry holds or stands for, as it was before any edit.
+    /// Returns the message of an entry before any edit; for a compaction or a branch summary, the summary.
     pub fn message(&self, id: &str) -> Option<AgentMessage> {
         let entry = self.entry(id)?;
         match entry.body {
@@ -139,7 +137,7 @@ impl Log {
         }
     }
 
-    /// The context at the leaf with all that lies between its messages.
+    /// Builds the model's context at the leaf, including entries without a message.
     pub fn projection(&mut self) -> Projection {
         self.read_path(|reader, path| reader.projection(path))
     }
@@ -155,20 +153,20 @@ impl Log {
     }
 }
 
-/// Reads entries of a log, and remembers those that cannot be read.
+/// Reads entries of a log, and collects the positions of unreadable ones.
 struct Reader<'a> {
     log: &'a Log,
     damaged: Vec<u32>,
 }
 
-/// What an entry gives to the conversation.
+/// The result of reading an entry.
 enum Read {
     Message(AgentMessage),
     Nothing,
     Damaged,
 }
 
-/// What edits make of entries, by the id of the entry.
+/// Replacements by entry id; `None` leaves the entry's message out.
 type Edits = HashMap<String, Option<Replacement>>;
 
 impl Reader<'_> {
@@ -219,7 +217,7 @@ impl Reader<'_> {
         projection
     }
 
-    /// The latest compaction on the path, and the entries that stand for themselves.
+    /// Selects the latest compaction on the path, and the entries whose own content is used.
     fn select(&mut self, path: &[u32]) -> Selection {
         for (at, &position) in path.iter().enumerate().rev() {
             let Some(entry) = self.entry(position, Kind::Compaction) else {
@@ -244,8 +242,7 @@ impl Reader<'_> {
         Selection { compaction: None, entries: path.to_vec(), kept: 0 }
     }
 
-    /// The replacements of contents by the id of their entry; none leaves the entry out. And what the
-    /// edit at each position does.
+    /// Returns the replacements by entry id, and the edits by position.
     fn edits(&mut self, selected: &[u32]) -> (Edits, HashMap<u32, Edit>) {
         let (mut edits, mut at) = (Edits::new(), HashMap::new());
         for &position in selected {
@@ -263,7 +260,7 @@ impl Reader<'_> {
         (edits, at)
     }
 
-    /// Reads the messages of many entries, on several threads when there are very many.
+    /// Reads the messages of many entries, on several threads from 1000 entries on.
     fn read_all(&self, positions: &[u32], edits: &Edits) -> Vec<Read> {
         const MANY: usize = 1000;
         let is_omitted = |position: u32| {
@@ -322,7 +319,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The entry at `position` when it is of `kind`.
+    /// Returns the entry at `position` if it is of `kind`.
     fn entry(&mut self, position: u32, kind: Kind) -> Option<Entry> {
         if self.log.index().get(position)?.kind != kind {
             return None;
@@ -362,20 +359,20 @@ impl Reader<'_> {
     }
 }
 
-/// What of a path the model is told.
+/// The entries of a path from which the model's context is built.
 struct Selection {
     compaction: Option<Entry>,
     entries: Vec<u32>,
-    /// How many of them stand before the compaction.
+    /// Number of selected entries before the compaction.
     kept: usize,
 }
 
-/// The model is told of entries of this kind.
+/// True if entries of this kind have a message for the model.
 fn gives_message(kind: Kind) -> bool {
     kind.is_message() || matches!(kind, Kind::BranchSummary | Kind::CustomMessage)
 }
 
-/// What a compaction puts in the place of all it cut off.
+/// Returns the messages that replace everything before a compaction: the system message and the summary.
 pub(super) fn checkpoint(entry: Entry) -> Vec<AgentMessage> {
     let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
     let Body::Compaction(compaction) = entry.body else {
@@ -432,7 +429,7 @@ pub(super) fn replace_content(message: &mut AgentMessage, content: &Content) {
     }
 }
 
-/// Old versions, forks and people's hands leave messages without fields that every message has.
+/// Adds required fields that are missing in messages of old versions, of forks or after editing by hand.
 pub(super) fn complete(message: AgentMessage) -> AgentMessage {
     let AgentMessage::Unknown(value) = &message else {
         return message;

@@ -1,4 +1,4 @@
-//! A tool call on the exported page, with its result: a summary line, the rest folded below.
+//! Shows a tool call and its result on the exported page: a summary line, with the details folded below.
 
 use super::entry::json;
 use super::html::{Html, brief};
@@ -33,7 +33,7 @@ pub fn show(
     html.close("details");
 }
 
-/// What a call is about, on one line.
+/// Returns a one-line description of a call, such as its command or path.
 pub fn gist(info: &CallInfo<'_>, arguments: &Arguments) -> String {
     let path = info.path.and_then(|path| path.given.text());
     let gist = match (&info.body, &info.subject) {
@@ -58,7 +58,7 @@ fn body(html: &mut Html, info: &CallInfo<'_>, arguments: &Arguments, diff: Optio
         (Body::Command { command: Argument::Text(text), .. } | Body::Content(Argument::Text(text)), _) => {
             html.element("pre", &[], text)
         }
-        // Of edits that failed there is no diff.
+        // Failed edits have no diff in the result.
         (Body::Edits(edits), _) => edits.iter().for_each(|edit| {
             let side = |text: Option<&str>, mark: char| {
                 let lines = text.unwrap_or_default().lines().map(|line| format!("{mark}{line}\n"));
@@ -72,7 +72,7 @@ fn body(html: &mut Html, info: &CallInfo<'_>, arguments: &Arguments, diff: Optio
     }
 }
 
-/// `shown`: what the text says is in the diff above it.
+/// Adds a tool result. `shown` is true if a diff above already shows what the text says.
 pub fn result(html: &mut Html, id: &str, result: &ToolResultMessage, shown: bool) {
     let class = if result.is_error { "result bad" } else { "result" };
     html.open("div", &[("class", class), ("id", id)]);
@@ -92,7 +92,7 @@ pub fn result(html: &mut Html, id: &str, result: &ToolResultMessage, shown: bool
     html.close("div");
 }
 
-/// What a program printed.
+/// Adds the output of a program.
 pub fn output(html: &mut Html, text: &str) {
     let text = text.trim_end_matches('\n');
     if text.is_empty() {
@@ -105,7 +105,7 @@ pub fn output(html: &mut Html, text: &str) {
     }
 }
 
-/// A picture inside the page. Only kinds that are pixels and nothing else are shown.
+/// Embeds an image. Only PNG, JPEG, GIF and WebP are embedded, since other types may contain scripts.
 pub fn image(html: &mut Html, block: &Block) {
     let Block::Image(image) = block else { return };
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"];

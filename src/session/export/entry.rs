@@ -1,4 +1,4 @@
-//! One entry of the page.
+//! Shows an entry on the exported page.
 
 use super::call;
 use super::html::{Html, anchor, brief};
@@ -17,18 +17,18 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An entry, with the results of its tool calls where they follow it.
+/// An entry, with the results of its tool calls if they follow directly.
 pub struct Turn {
     position: u32,
     entry: Option<Entry>,
     pub results: Results,
 }
 
-/// Results by the id of their call, each with the id of its entry.
+/// Tool results by call id, each with the id of its entry.
 pub type Results = HashMap<String, (String, Arc<ToolResultMessage>)>;
 
 impl Turn {
-    /// Takes the next turn off the front of `rest`, which is not empty.
+    /// Takes the next turn from the front of `rest`, which must not be empty.
     pub fn take(source: &Source<'_>, rest: &mut &[u32]) -> Self {
         let (position, after) = rest.split_first().map_or((0, &[][..]), |(first, after)| (*first, after));
         *rest = after;
@@ -73,7 +73,7 @@ impl Turn {
     }
 }
 
-/// `2024-12-03 14:00` of an ISO time.
+/// Formats an ISO 8601 time as `2024-12-03 14:00`.
 pub fn minute(iso: &str) -> String {
     let (date, time) = iso.split_once('T').unwrap_or((iso, ""));
     let minute: String = time.chars().take(5).collect();
@@ -182,7 +182,7 @@ fn message(html: &mut Html, frame: &Frame<'_>, message: &AgentMessage, results: 
     }
 }
 
-/// What the user said; of a skill that was called with it the name, the rest folded.
+/// Adds a user message. The text of a called skill is folded.
 fn prompt(html: &mut Html, frame: &Frame<'_>, said: &Content) {
     let text = |html: &mut Html, text: &str| {
         let Some(skill) = CalledSkill::parse(text) else {
@@ -261,7 +261,7 @@ fn content(html: &mut Html, frame: &Frame<'_>, content: &Content, lines: Lines) 
     }
 }
 
-/// A block that stands for itself.
+/// Adds a content block. A tool call is shown without its result.
 fn block(html: &mut Html, frame: &Frame<'_>, block: &Block, lines: Lines) {
     match block {
         Block::Text(text) => markup::markdown(html, &text.text, lines),
@@ -337,7 +337,7 @@ fn bash(html: &mut Html, frame: &Frame<'_>, bash: &BashExecution) {
     frame.end(html);
 }
 
-/// What stands around an entry.
+/// An entry, and the context to show it.
 struct Frame<'a> {
     entry: &'a Entry,
     survey: &'a Survey,
@@ -400,7 +400,7 @@ impl Frame<'_> {
         self.end(html);
     }
 
-    /// A line between the messages.
+    /// Adds a line of text for an entry that is not a message.
     fn mark(&self, html: &mut Html, text: &str) {
         html.open("p", &[("class", "mark"), ("id", &self.entry.id)]);
         html.text(text);

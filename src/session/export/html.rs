@@ -1,17 +1,17 @@
-//! Builds HTML so that nothing of a session can become markup: names of tags and attributes are literals,
-//! everything else is escaped.
+//! Builds HTML. Text of a session never becomes markup: names of tags and attributes are literals, everything
+//! else is escaped.
 
-/// A piece of a page.
+/// A part of a page.
 #[derive(Default)]
 pub struct Html {
     out: String,
 }
 
-/// Names and values; a value may be anything.
+/// Names and values of attributes. Values are escaped.
 pub type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 impl Html {
-    /// A line of the page's own.
+    /// Adds literal markup.
     pub fn literal(&mut self, markup: &'static str) {
         self.out.push_str(markup);
     }
@@ -35,14 +35,14 @@ impl Html {
         self.out.push('>');
     }
 
-    /// An element that holds text.
+    /// Adds an element that contains text.
     pub fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) {
         self.open(tag, attributes);
         self.text(text);
         self.close(tag);
     }
 
-    /// Text, escaped and clean.
+    /// Adds text, escaped and without control characters.
     pub fn text(&mut self, text: &str) {
         for part in clean(text) {
             let mut rest = part;
@@ -62,7 +62,7 @@ impl Html {
         }
     }
 
-    /// Text in lines, those of a diff coloured.
+    /// Adds lines of text, with the lines of a diff colored.
     pub fn diff(&mut self, text: &str) {
         self.open("pre", &[("class", "diff")]);
         for line in text.split_inclusive('\n') {
@@ -85,7 +85,7 @@ impl Html {
     }
 }
 
-/// `text` in parts, without control characters and the sequences that drive a terminal.
+/// Splits `text` at control characters and terminal sequences, which are dropped.
 pub fn clean(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -106,8 +106,7 @@ fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// What follows an escape sequence whose first byte has been read. One without an end is the text that it
-/// looks like.
+/// Skips the rest of an escape sequence after its first byte. A sequence without an end is kept as text.
 fn after_sequence(text: &str) -> &str {
     const LONGEST: usize = 4096;
     let end = match text.bytes().next() {
@@ -132,7 +131,7 @@ fn after_sequence(text: &str) -> &str {
     end.and_then(|end| text.get(end..)).unwrap_or(text)
 }
 
-/// A link to an entry of the same page.
+/// Returns a link to an entry on the page.
 pub fn anchor(id: &str) -> String {
     let mut href = String::from("#");
     for byte in id.bytes() {
@@ -144,7 +143,7 @@ pub fn anchor(id: &str) -> String {
     href
 }
 
-/// The first `max` characters on one line, with an ellipsis where more follows.
+/// Returns at most `max` characters of `text` on one line, with an ellipsis if text is omitted.
 pub fn brief(text: &str, max: usize) -> String {
     let mut out = String::new();
     let mut count = 0;

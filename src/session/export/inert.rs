@@ -1,13 +1,13 @@
-//! Markdown of others that does nothing where it is shown: its HTML is text, its pictures are links.
+//! Makes Markdown of others harmless: HTML becomes text, images become links.
 //!
-//! Code stays as it is, but only where every reader of Markdown takes it for code: what is taken for text somewhere
-//! would be alive there.
+//! Code is left unchanged, but only if every Markdown reader takes it for code: text that one reader takes
+//! for markup would be active there.
 
-/// `text` with `<` as text wherever it could begin HTML, and `![` as a link.
+/// Escapes `<` in `text` where it could begin HTML, and turns `![` into a link.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fence: Option<Fence> = None;
-    // Every line of the paragraph so far closes the code that it opens.
+    // True while every line of the paragraph closes the code spans that it opens.
     let mut is_balanced = true;
     for line in text.split_inclusive('\n') {
         let body = line.trim_end_matches(['\n', '\r']);
@@ -22,7 +22,7 @@ pub fn markdown(text: &str) -> String {
         if let Some(open) = Fence::begin(body) {
             fence = Some(open);
             is_balanced = true;
-            // Behind the marks stands the name of a language.
+            // The name of a language follows the marks.
             out.push_str(&line.replace('<', "&lt;"));
             continue;
         }
@@ -36,7 +36,7 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// A block of code between rows of marks.
+/// A fenced code block.
 #[derive(Clone, Copy)]
 struct Fence {
     mark: char,
@@ -55,7 +55,7 @@ impl Fence {
         is_fence.then_some(Self { mark, count, indent })
     }
 
-    /// A line with less indentation may have left the list that the fence is in, and the fence with it.
+    /// True if `line` belongs to the block. A less indented line may end the list that contains the block.
     fn holds(self, line: &str) -> bool {
         line.trim().is_empty() || line.bytes().take_while(|byte| *byte == b' ').count() >= self.indent
     }
@@ -67,7 +67,7 @@ impl Fence {
     }
 }
 
-/// Adds a line of text. False if code may go on in the next one.
+/// Adds a line of text. False if a code span may continue on the next line.
 fn inline(line: &str, trusts_code: bool, out: &mut String) -> bool {
     let mut is_balanced = true;
     let mut rest = line;
@@ -79,7 +79,7 @@ fn inline(line: &str, trusts_code: bool, out: &mut String) -> bool {
             '`' => {
                 let marks = rest.len() - rest.trim_start_matches('`').len();
                 match code(rest, marks) {
-                    // A cell of a table ends at a bar, whatever is around it.
+                    // A table cell ends at a bar, even inside a code span.
                     Some(code) if trusts_code && is_balanced && !code.contains('|') => len = code.len(),
                     Some(_) => len = marks,
                     None => {
@@ -97,14 +97,14 @@ fn inline(line: &str, trusts_code: bool, out: &mut String) -> bool {
             _ => {}
         }
         let (taken, left) = rest.split_at_checked(len).unwrap_or((rest, ""));
-        // An escaped mark may be the one that HTML begins with.
+        // An escaped character may still be one that begins HTML.
         out.push_str(taken);
         rest = left;
     }
     is_balanced
 }
 
-/// Code at the beginning of `text`, with its `marks`.
+/// Returns the code span at the beginning of `text`, with its `marks` backticks on both sides.
 fn code(text: &str, marks: usize) -> Option<&str> {
     let mut at = marks;
     loop {
@@ -117,7 +117,8 @@ fn code(text: &str, marks: usize) -> Option<&str> {
     }
 }
 
-/// An address in angle brackets is none: nothing is loaded from it unasked.
+/// True if `<` followed by `after` could begin HTML. A URL in angle brackets does not: it loads nothing by
+/// itself.
 fn begins_html(after: &str) -> bool {
     let is_address = ["http://", "https://", "mailto:"].iter().any(|scheme| after.starts_with(scheme))
         && after

@@ -1,4 +1,4 @@
-//! A session as JSON lines: the current branch as one chain, or every line of the file.
+//! Exports a session as JSON lines: the current branch as a chain, or every line of the file.
 
 use super::source::Source;
 use crate::base::time;

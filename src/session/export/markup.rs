@@ -1,18 +1,18 @@
-//! Markdown as HTML.
+//! Converts Markdown to HTML.
 
 use super::html::Html;
 use crate::markdown::{self, Align, Block, Inline, List, Style, Table, is_safe_link};
 
-/// How the end of a line inside a paragraph looks.
+/// How a line break inside a paragraph is shown.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Lines {
-    /// As a space, as Markdown says.
+    /// As a space, as in Markdown.
     Joined,
-    /// As typed.
+    /// As a line break.
     Kept,
 }
 
-/// Adds `text`, rendered.
+/// Adds `text` as HTML.
 pub fn markdown(html: &mut Html, text: &str, lines: Lines) {
     html.open("div", &[("class", "prose")]);
     blocks(html, &markdown::parse(text), lines);
@@ -28,7 +28,7 @@ fn blocks(html: &mut Html, all: &[Block], lines: Lines) {
 fn block(html: &mut Html, block: &Block, lines: Lines) {
     match block {
         Block::Heading { level, text } => {
-            // Below the page's title and the entry's.
+            // Headings of the page and the entry use h1 and h2.
             let tag = match level {
                 1 => "h3",
                 2 => "h4",
@@ -121,7 +121,7 @@ fn inlines(html: &mut Html, all: &[Inline], lines: Lines) {
         Style::Strong => "strong",
         Style::Strike => "s",
     };
-    // Links do not nest: one is enough to remember.
+    // Links do not nest, so one tag is enough.
     let mut link = "a";
     for inline in all {
         match inline {
@@ -136,7 +136,7 @@ fn inlines(html: &mut Html, all: &[Inline], lines: Lines) {
                 link = open_link(html, url);
             }
             Inline::CloseLink => html.close(link),
-            // Nothing is loaded: a picture elsewhere is a link to it.
+            // The page loads nothing: an image becomes a link.
             Inline::Image { url, alt } => {
                 let tag = open_link(html, url);
                 html.text(if alt.is_empty() { url } else { alt });

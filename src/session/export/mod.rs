@@ -1,9 +1,9 @@
-//! A session as something to read or to take elsewhere: an HTML page, Markdown, or JSON lines.
+//! Exports a session as an HTML page, Markdown, or JSON lines.
 //!
-//! Entries are read one by one as they are written out, so memory holds the tree and the turn at hand,
-//! never the whole session, and time is linear. The session's own file is only read, an older version too.
+//! Entries are read one by one while the export is written: memory holds the tree and one turn, and time is
+//! linear. The session's own file is only read, even if it is of an older version.
 //!
-//! Not here: how a file comes into the store (import).
+//! Not here: import of a file into the store (`upkeep`).
 
 mod call;
 mod entry;
@@ -33,12 +33,12 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// One page with the whole tree.
+    /// A page with the whole tree.
     #[default]
     Html,
-    /// The current branch.
+    /// The current branch as Markdown.
     Markdown,
-    /// The current branch with parents linked anew, or every line.
+    /// The current branch as a chain of entries, or every line of the file.
     Jsonl,
 }
 
@@ -53,7 +53,7 @@ impl Format {
         }
     }
 
-    /// By its name, or by another that is common.
+    /// Parses the name of a format, or a common alias.
     pub fn parse(word: &str) -> Option<Self> {
         match word.to_ascii_lowercase().as_str() {
             "html" | "htm" => Some(Self::Html),
@@ -63,7 +63,7 @@ impl Format {
         }
     }
 
-    /// What the ending of a file's name asks for.
+    /// Returns the format for the file extension of `path`.
     pub fn of(path: &Path) -> Option<Self> {
         Self::parse(path.extension()?.to_str()?)
     }
@@ -72,17 +72,17 @@ impl Format {
 #[derive(Default)]
 pub struct Options {
     pub format: Format,
-    /// JSON lines: all branches, not the current one alone.
+    /// True to include all branches in JSON lines.
     pub all: bool,
-    /// Takes secrets out of every text.
+    /// Replaces secrets in every text, if set.
     pub redactor: Option<Redactor>,
 }
 
 #[derive(Debug)]
 pub enum ExportError {
-    /// The session has no file, and never will.
+    /// The session is not stored in a file.
     InMemory,
-    /// Nothing was said yet.
+    /// The session has no entries.
     Nothing,
     Session(SessionError),
     Write {
@@ -112,7 +112,7 @@ impl std::error::Error for ExportError {
     }
 }
 
-/// Writes `log` to `out`, and gives the ids of entries that turned out to be damaged.
+/// Writes `log` to `out`, and returns the ids of newly found damaged entries.
 pub fn write(
     log: &Log,
     options: &Options,
@@ -129,7 +129,7 @@ pub fn write(
     Ok(source.damaged())
 }
 
-/// Writes `log` into a file, whole or not at all, and tells what is damaged.
+/// Writes `log` to a file, completely or not at all, and returns notices about damaged entries.
 pub fn write_file(
     log: &Log,
     options: &Options,
@@ -155,15 +155,15 @@ fn is_same_file(session: Option<&Path>, path: &Path) -> bool {
     session.is_some_and(|session| path.canonicalize().is_ok_and(|path| path == session))
 }
 
-/// What to tell of damaged entries.
+/// Makes notices about damaged entries.
 pub fn notices(log: &Log, damaged: Vec<String>) -> Vec<Notice> {
     let path = log.path().unwrap_or(Path::new("")).to_owned();
     let tell = |id| Notice::Unreadable { path: path.clone(), id };
     damaged.into_iter().map(tell).collect()
 }
 
-/// Exports the session of a running conversation, as `/export` and `export_html` do: a page unless `path`
-/// ends in `.jsonl` or `.md`. Without a path it is [`default_name`] in `cwd`. Gives the path.
+/// Exports an open session, as `/export` and `export_html` do: as a page unless `path` ends in `.jsonl` or
+/// `.md`. The default path is [`default_name`] in `cwd`. Returns the path.
 pub fn export_live(
     log: &Log,
     path: Option<&Path>,
@@ -182,7 +182,7 @@ pub fn export_live(
     Ok(path)
 }
 
-/// Opens the session at `path` to export it. A file without a byte is a session without an entry.
+/// Opens the session at `path` to export it. An empty file is a session without entries.
 pub fn open(path: &Path) -> Result<Log, SessionError> {
     match Log::open_to_read(path) {
         Err(SessionError::NotASession { .. })
@@ -194,7 +194,7 @@ pub fn open(path: &Path) -> Result<Log, SessionError> {
     }
 }
 
-/// `pi-session-NAME.html`, after the name of the session's file.
+/// Returns the file name of an export, such as `pi-session-NAME.html` for the session file `NAME.jsonl`.
 pub fn default_name(session: &Path, format: Format) -> PathBuf {
     let mut name = OsString::from("pi-session-");
     let file = session.file_name().unwrap_or_default();

@@ -1,9 +1,8 @@
-//! The page around the entries.
+//! The HTML page around the exported entries.
 //!
-//! All of it works without scripts: the current branch stands first, the other ones are folded below it.
-//! The script only moves runs of entries from one to the other, searches, and folds. Both it and the style
-//! are named in the page's policy by their hash, so nothing else can run or be loaded, whatever the session
-//! holds.
+//! The page works without scripts: the current branch comes first, other branches are folded below it. The
+//! script only switches branches, searches and folds. The page's policy names script and style by their
+//! hashes, so that nothing else runs or is loaded, whatever the session contains.
 
 use super::entry::{self, Turn};
 use super::html::{Html, anchor};
@@ -92,7 +91,7 @@ impl Page<'_> {
         let when = match to {
             Some(to) if to != from => {
                 let day = |minute: &str| minute.get(..11).map(str::to_owned);
-                // On the same day its time says enough.
+                // If the session ended on the day it began, only the end's time is shown.
                 let short = day(&from).and_then(|day| to.strip_prefix(&day));
                 format!("{from} – {} UTC", short.unwrap_or(&to))
             }
@@ -113,7 +112,7 @@ impl Page<'_> {
         html.literal("\n");
     }
 
-    /// Every prompt and summary of the tree, and where its branches begin.
+    /// Adds the outline: every prompt and summary of the tree, and the beginnings of branches.
     fn outline(&mut self) {
         let html = &mut self.html;
         html.open("nav", &[("class", "outline"), ("aria-label", "Outline")]);
@@ -175,7 +174,7 @@ impl Page<'_> {
         self.flush()
     }
 
-    /// Links to the branches that begin after a run.
+    /// Adds links to the branches that begin after a run.
     fn fork(&mut self, children: &[usize]) {
         let html = &mut self.html;
         html.open("nav", &[("class", "fork"), ("aria-label", "Branches")]);
@@ -201,7 +200,7 @@ impl Page<'_> {
         html.close("nav");
     }
 
-    /// The branches beside the current one, folded.
+    /// Adds the other branches, folded.
     fn others(&mut self) -> io::Result<()> {
         let others = self.runs.iter().filter(|run| !run.current).count();
         if others == 0 {
@@ -226,7 +225,7 @@ impl Page<'_> {
     }
 }
 
-/// The first prompt of a run, else its first step.
+/// Returns the first prompt of a run, or its first step.
 fn begins_with(survey: &Survey, run: &Run) -> String {
     let entries = run.entries.iter();
     let steps = entries.filter_map(|position| survey.steps.get(position));
@@ -246,7 +245,8 @@ fn spent_tokens(survey: &Survey) -> String {
     spent(&usage)
 }
 
-/// Nothing is loaded, nothing is sent, and only the page's own style and script act.
+/// Returns a content security policy that loads and sends nothing and allows only the page's own style and
+/// script.
 fn policy() -> String {
     let hash = |text: &str| {
         let hash = digest::digest(&digest::SHA256, text.as_bytes());

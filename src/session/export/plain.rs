@@ -1,4 +1,4 @@
-//! The current branch as Markdown.
+//! Exports the current branch as Markdown.
 
 use super::call;
 use super::entry::{Turn, minute};
@@ -41,7 +41,7 @@ pub fn write(source: &Source<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A turn as Markdown, empty when there is nothing to say; none when it is damaged.
+/// Formats a turn as Markdown; empty if there is no text, `None` if the entry is damaged.
 fn turn(turn: &Turn, describe: Describe<'_>) -> Option<String> {
     let entry = turn.entry()?;
     Some(match &entry.body {
@@ -174,13 +174,13 @@ fn one_line(text: &str) -> String {
     inert::markdown(&brief(text, 200))
 }
 
-/// Text between fences that are longer than any in it.
+/// Formats text as a fenced code block. The fence is longer than any backticks in the text.
 fn fence(language: &str, text: &str) -> String {
     let marks = "`".repeat((longest_run(text) + 1).max(3));
     format!("{marks}{language}\n{}\n{marks}\n", text.trim_end_matches('\n'))
 }
 
-/// Text as inline code; nothing for nothing.
+/// Formats text as inline code; an empty text stays empty.
 fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();

@@ -1,7 +1,7 @@
-//! Takes secrets out of what is exported: values known to be keys, and what has the shape of one.
+//! Removes secrets from an export: known values, and text in the form of a key.
 //!
-//! Shapes are those that issuers document, long enough that no word has them by chance. Left as they are:
-//! the data of images, and opaque data of providers (signatures), which no key can be read from.
+//! The forms are documented by issuers and long enough to rule out ordinary words. Image data and opaque
+//! provider data (signatures) are not changed: no key can be read from them.
 
 use crate::llm::secret::{Set, each_text};
 use regex::{Captures, Regex};
@@ -11,10 +11,10 @@ use std::fmt;
 
 const HIDDEN: &str = "[redacted]";
 
-/// Shorter values (`none`, `ollama`) are no secrets, and hiding them would garble the text.
+/// Minimum length of a known secret, in bytes. Shorter values, such as `none`, are not secrets.
 const LEN_MIN: usize = 8;
 
-/// What stands before a secret is kept when it is the group `keep`.
+/// Regular expressions of secrets. Groups named `keep…` and `after` are kept.
 const SHAPES: &[&str] = &[
     // Anthropic, OpenAI, OpenRouter, DeepSeek and others
     r"\bsk-[A-Za-z0-9_-]{20,}",
@@ -66,7 +66,7 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// `known` are values that are secrets whatever they look like.
+    /// Makes a redactor. `known` values are removed whatever their form.
     pub fn new<'a>(known: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let known = known.into_iter().map(str::trim).filter(|value| value.len() >= LEN_MIN);
         let known = Set::new(known.map(|value| (value.to_owned(), HIDDEN.to_owned())));
@@ -75,7 +75,7 @@ impl Redactor {
         Ok(Self { known, shapes })
     }
 
-    /// `text` without secrets.
+    /// Returns `text` without secrets.
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let text = self.known.as_ref().map_or(Cow::Borrowed(text), |known| known.hide(text));
         match self.without_shapes(&text) {
@@ -92,7 +92,7 @@ impl Redactor {
         })
     }
 
-    /// Takes secrets out of every string of `value`, names of fields too.
+    /// Removes secrets from every string in `value`, including field names.
     pub fn clean(&self, value: &mut Value) {
         each_text(value, &mut |text| match self.hide(text) {
             Cow::Owned(hidden) => Some(hidden),

@@ -1,4 +1,4 @@
-//! The entries of a log, one at a time, without what is to be hidden.
+//! Reads the entries of a log one at a time, without secrets.
 
 use super::redact::Redactor;
 use crate::agent::call::Describe;
@@ -35,17 +35,17 @@ impl<'a> Source<'a> {
         slot.map_or(Kind::Damaged, |slot| slot.kind)
     }
 
-    /// The entry; none when it is damaged.
+    /// Returns an entry, or `None` if it is damaged.
     pub fn entry(&self, position: u32) -> Option<Entry> {
         self.read(position)
     }
 
-    /// The entry as it stands in the file.
+    /// Returns all fields of an entry.
     pub fn fields(&self, position: u32) -> Option<Map<String, Value>> {
         self.read(position)
     }
 
-    /// Reads an entry as `T`.
+    /// Parses an entry as `T`, with secrets removed. An unreadable entry is remembered as damaged.
     pub fn read<T: DeserializeOwned>(&self, position: u32) -> Option<T> {
         let line = self.log.line(self.index().get(position)?);
         let read = line.and_then(|line| match self.redactor {
@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
         read
     }
 
-    /// Text that is in no entry.
+    /// Removes secrets from text outside of entries.
     pub fn shown(&self, text: &str) -> String {
         match self.redactor {
             Some(redactor) => redactor.hide(text).into_owned(),
@@ -70,10 +70,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Entries that could not be read.
+    /// Returns the ids of entries that proved unreadable.
     pub fn damaged(&self) -> Vec<String> {
         let damaged = self.damaged.borrow();
-        // The log has told of those that it knew to be damaged.
+        // The log itself has reported entries that it knew to be damaged.
         let news = damaged.iter().filter(|position| self.kind(**position) != Kind::Damaged);
         news.map(|position| self.id(*position).to_owned()).collect()
     }

@@ -1,4 +1,4 @@
-//! What a page must know before its first entry: names, sums, and a line for each step.
+//! Collects what the page shows before its first entry: names, sums, and the outline.
 
 use super::html::brief;
 use super::source::Source;
@@ -11,21 +11,21 @@ use crate::session::index::Kind;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Characters of a step in the outline.
+/// Maximum length of a line in the outline, in characters.
 const STEP_MAX: usize = 72;
 
 #[derive(Default)]
 pub struct Survey {
-    /// The name that the user gave the session.
+    /// The session's name, if the user gave it one.
     pub name: Option<String>,
-    /// Labels by the id of their entry; later ones replace earlier ones.
+    /// Labels by entry id. A later label replaces an earlier one.
     pub labels: HashMap<String, String>,
-    /// What stands in the outline, by position.
+    /// Lines of the outline by entry position.
     pub steps: BTreeMap<u32, Step>,
-    /// Usage of all branches.
+    /// Token usage of all branches.
     pub sum: Usage,
     pub answers: usize,
-    /// Unix milliseconds of the last entry that has a time.
+    /// Time of the last entry with a time, in Unix milliseconds.
     pub ended: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Survey {
     }
 
     fn entry(&mut self, source: &Source<'_>, position: u32, kind: Kind) {
-        /// The part of a message that is summed up: the rest is only skipped over.
+        /// The only part of a message that is parsed: its usage.
         #[derive(Deserialize)]
         struct Line {
             message: Spent,
@@ -132,7 +132,7 @@ impl Survey {
         *total += usage.cost.total;
     }
 
-    /// What the session is about.
+    /// Returns the page's title: the session's name or its first prompt.
     pub fn title(&self) -> &str {
         let first = || self.steps.values().find(|step| step.kind == "prompt");
         match &self.name {
@@ -142,7 +142,7 @@ impl Survey {
     }
 }
 
-/// `12,345 in · 678 out · 9,000 cached · $0.0123`; nothing where nothing was spent.
+/// Formats usage as `12,345 in · 678 out · 9,000 cache read · $0.0123`; empty without usage.
 pub fn spent(usage: &Usage) -> String {
     let mut parts = Vec::new();
     for (count, what) in [

@@ -1,8 +1,8 @@
-//! The file that an export goes to.
+//! The output file of an export.
 //!
-//! It is written beside its place and renamed when it is whole: nobody reads half a page, and a failure
-//! leaves what was there. A new file is for its owner alone (0600), one that exists keeps its mode. What is
-//! not a plain file (a pipe, a device) is written to as it is.
+//! The file is written under a temporary name beside its destination and renamed when complete, so nobody
+//! reads half a page and a failure leaves the old file. A new file has mode 0600, an existing one keeps its
+//! mode. A pipe or device is written directly.
 
 use crate::base::file::{self, Temp};
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub struct Target {
     out: BufWriter<File>,
-    /// The file that is written and the name it is to get; none when it is written in place.
+    /// The temporary file and its final path; `None` if the output is written directly.
     draft: Option<(Temp, PathBuf)>,
 }
 
@@ -34,7 +34,7 @@ impl Target {
         Self { out: BufWriter::with_capacity(1 << 16, file), draft }
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()?;
         match self.draft {

@@ -1,7 +1,7 @@
-//! The tree of a session, cut into runs: chains of entries without a fork.
+//! Divides the tree of a session into runs: chains of entries without a fork.
 //!
-//! The current branch consists of whole runs: one ends at the leaf even where entries follow it. Each entry
-//! is in exactly one run, whatever the parents in the file say: what hangs in a circle has its own root.
+//! The current branch consists of whole runs: a run ends at the leaf even if entries follow. Each entry is in
+//! exactly one run; if damaged parents form a cycle, one of its entries becomes a root.
 
 use crate::session::index::Index;
 
@@ -10,13 +10,13 @@ pub struct Run {
     pub entries: Vec<u32>,
     pub parent: Option<usize>,
     pub children: Vec<usize>,
-    /// Part of the current branch.
+    /// True for a run of the current branch.
     pub current: bool,
-    /// How many forks lie before it.
+    /// Number of forks above the run.
     pub depth: usize,
 }
 
-/// The runs, parents before children.
+/// Returns the runs, parents before children.
 pub fn runs(index: &Index, leaf: Option<u32>) -> Vec<Run> {
     let count = index.slots.len();
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); count];
@@ -39,7 +39,7 @@ pub fn runs(index: &Index, leaf: Option<u32>) -> Vec<Run> {
     starts.reverse();
     loop {
         let Some((first, parent)) = starts.pop() else {
-            // Circles have no root.
+            // Cycles have no root.
             match unseen.find(|position| seen.get(*position) == Some(&false)) {
                 Some(position) => starts.push((u32::try_from(position).unwrap_or(u32::MAX), None)),
                 None => return runs,

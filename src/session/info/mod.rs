@@ -1,7 +1,7 @@
-//! What a list of sessions tells about one: the reference's row, from one pass over the file.
+//! The row of a session in a list, from one pass over its file. Rows have the reference's fields.
 //!
-//! Lines are looked at no closer than a row needs. A file that was read before and has only grown is
-//! read from where that ended.
+//! Lines are parsed only as far as a row needs. If a known file has only grown, reading continues at its old
+//! end.
 
 use super::entry::{self, Header};
 use super::index::{Kind, line_kind};
@@ -14,47 +14,47 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// The first message of a session without one.
+/// Stands in for the first message of a session without messages.
 const NO_MESSAGES: &str = "(no messages)";
-/// Bytes kept of the first message.
+/// Maximum length of the first message, in bytes.
 const FIRST_MESSAGE_MAX: usize = 4096;
 
-/// One session in a list.
+/// A session in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Info {
     pub path: PathBuf,
     pub id: String,
-    /// Empty where the file does not say.
+    /// The working folder; empty if the file does not name it.
     pub cwd: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session_path: Option<String>,
-    /// ISO 8601; none where the header has no such time.
+    /// When the session was created, in ISO 8601; `None` if the header has no valid time.
     pub created: Option<String>,
-    /// When the user or the model said something last; ISO 8601.
+    /// Time of the last user or assistant message, in ISO 8601.
     pub modified: String,
-    /// Messages of every kind.
+    /// Number of messages of every role.
     pub message_count: u64,
-    /// Of the user, at most its first 4 kB.
+    /// The first user message, cut to 4 kB.
     pub first_message: String,
 }
 
-/// A row and what is needed to go on from it.
+/// A session in a list, with the state that is needed to continue reading its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Row {
     pub info: Info,
     pub stamp: Stamp,
-    /// Where the last line ended; 0 when it has no end.
+    /// Offset after the last newline-terminated line; 0 if the last line has no newline.
     end: u64,
-    /// Bytes of the header's line, by which a file is known again.
+    /// The header's line, to recognize the file.
     header: String,
-    /// Milliseconds since 1970.
+    /// Time of the last message in Unix milliseconds.
     last_activity: Option<u64>,
 }
 
-/// Size, time and inode of a file: while they stay, the file counts as unchanged.
+/// Size, modification time and inode of a file. The file counts as unchanged while they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
     pub size: u64,
@@ -80,7 +80,7 @@ impl Stamp {
 }
 
 impl Row {
-    /// Reads a file; none when it is no session. `known` is what was read from it before.
+    /// Reads a session file; `None` if it is not a session. `known` is the row of an earlier read.
     pub fn read(path: &Path, stamp: Stamp, known: Option<Self>) -> Option<Self> {
         let mut file = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
         if let Some(row) = known
@@ -104,7 +104,7 @@ impl Row {
             if let Ok(header) = entry::read::<Header>(text) {
                 break header;
             }
-            // Blank and damaged lines may stand before it, other values not.
+            // Blank and damaged lines may precede the header, other JSON values not.
             if entry::read::<serde::de::IgnoredAny>(text).is_ok() {
                 return None;
             }
@@ -131,7 +131,7 @@ impl Row {
         Some(row)
     }
 
-    /// Reads what was added since; none when the file is not the one it was.
+    /// Reads lines that were added since; `None` if the file has been replaced.
     fn go_on(mut self, file: &mut BufReader<File>, stamp: Stamp) -> Option<Self> {
         let mut start = vec![0; self.header.len()];
         file.seek(SeekFrom::Start(0)).ok()?;
@@ -159,8 +159,8 @@ impl Row {
                 break;
             }
             self.line(&line);
-            // A last line without its end counts too; what is added to it changes what it said, so
-            // that then the whole file is read again.
+            // A last line without a newline counts, too. If it grows, its content changes, so the whole file
+            // is then read again.
             self.end = match line.last() {
                 Some(b'\n') => self.end + read as u64,
                 _ => 0,
@@ -207,7 +207,7 @@ impl Row {
     }
 }
 
-/// The longest line that is looked for a header.
+/// Maximum length of a line that is searched for a header, in bytes.
 const HEADER_MAX: u64 = 1 << 20;
 
 /// Text and time of a user or assistant message.
@@ -217,7 +217,7 @@ pub(super) struct Spoken {
 }
 
 impl Spoken {
-    /// None for a line that cannot be read.
+    /// Parses the line of a message; `None` if it is unreadable. The text is read only if `with_text` is set.
     pub fn read(line: &[u8], with_text: bool) -> Option<Self> {
         #[derive(Deserialize)]
         struct Line<'a> {
@@ -243,7 +243,7 @@ impl Spoken {
         };
         let time = parsed.message.timestamp.and_then(|time| {
             let ms: f64 = time.get().parse().ok()?;
-            // A time before 1970 is none.
+            // A time before 1970 counts as no time.
             Some(ms.max(0.0) as u64)
         });
         let time = time.or_else(|| {
@@ -258,7 +258,7 @@ impl Spoken {
     }
 }
 
-/// The text of a message's content; none when there is none.
+/// Returns the text of a message's content; `None` if there is none.
 fn text_of(content: &str) -> Option<String> {
     let text = match entry::read::<Value>(content.as_bytes()).ok()? {
         Value::String(text) => text,
@@ -280,14 +280,13 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// The last place up to `at` where a character begins.
+/// Returns the last character boundary at or before `at`.
 pub(super) fn boundary_before(text: &str, at: usize) -> usize {
     let mut places = (0..=at.min(text.len())).rev();
     places.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Gives `each` what the user and the model said in a session, message by message, until it has heard
-/// enough.
+/// Calls `each` with the text of every user and assistant message, until it returns false.
 pub fn each_text(path: &Path, mut each: impl FnMut(&str) -> bool) -> io::Result<()> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
     let mut line = Vec::new();
@@ -306,7 +305,7 @@ pub fn each_text(path: &Path, mut each: impl FnMut(&str) -> bool) -> io::Result<
     }
 }
 
-/// All that the user and the model said, with spaces between messages.
+/// Returns the text of all user and assistant messages, separated by spaces.
 pub fn all_messages_text(path: &Path) -> io::Result<String> {
     let mut all = String::new();
     each_text(path, |text| {

@@ -1,12 +1,11 @@
-//! The log of one conversation: a tree of entries with a leaf where the next one is hung.
+//! The log of a conversation: a tree of entries, and a leaf below which the next entry is appended.
 //!
-//! An entry is on disk (with the kernel; on the disk itself after a sync) when its append returns, and
-//! the caller tells nobody before. A failed append leaves no trace and can be tried again.
+//! When an append returns, the operating system has the entry; a sync brings it to the disk. Nobody is
+//! notified of an entry before. A failed append leaves no trace and can be repeated.
 //!
-//! A new session is a draft, `NAME.jsonl.draft`, from its first message on, and gets its name when the
-//! first answer has ended; [`Log::finish`] removes a draft that never had one. Before the first message
-//! there is nothing on disk. When somebody else has been at the file, the conversation goes on in a
-//! copy, and a [`Notice`] says so.
+//! A new session has no file until its first message. It then is a draft, `NAME.jsonl.draft`, which is
+//! renamed when the first answer has ended; [`Log::finish`] removes a draft without an answer. If another
+//! program has changed the file, the log continues in a copy, and a [`Notice`] tells the user.
 
 use super::entry::{self, Body, Entry, Header, ModelChange, SessionInfo, ThinkingLevelChange, VERSION};
 use super::file::{self, SessionFile, Unsynced};
@@ -26,19 +25,19 @@ use std::path::Path;
 
 pub mod fork;
 
-/// When written entries are handed to the disk itself.
+/// When entries are synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {
     /// After each entry.
     Always,
-    /// When a turn has ended: see [`Log::turn_ended`].
+    /// After each turn: see [`Log::turn_ended`].
     #[default]
     Turn,
     Never,
 }
 
 impl SyncMode {
-    /// The words of the setting `session.sync`.
+    /// Parses the value of the `session.sync` setting.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "always" => Some(Self::Always),
@@ -56,24 +55,24 @@ pub struct Log {
     place: Place,
     sync: SyncMode,
     notices: Vec<Notice>,
-    /// What no new entry may hold, and no older one shows.
+    /// Secrets that are replaced in entries when these are written or read.
     vault: Vault,
 }
 
 impl Log {
-    /// A log that never touches the disk.
+    /// Makes a log that is never stored.
     pub fn in_memory(cwd: &Path, id: Option<&str>) -> Result<Self, SessionError> {
         Self::start(new_header(cwd, id)?, Later::Never, SyncMode::Never)
     }
 
-    /// A new session in `folder`, which need not exist yet.
+    /// Makes a session in `folder`, which is created when needed.
     pub fn create(folder: &Path, cwd: &Path, id: Option<&str>, sync: SyncMode) -> Result<Self, SessionError> {
         let header = new_header(cwd, id)?;
         let path = folder.join(file_name(&header));
         Self::start(header, Later::Draft(path), sync)
     }
 
-    /// A new session in `folder` that says it comes from the session `parent`.
+    /// Makes a session in `folder` whose header names `parent` as its origin.
     pub fn create_child(
         folder: &Path,
         cwd: &Path,
@@ -86,11 +85,11 @@ impl Log {
         Self::start(header, Later::Draft(path), sync)
     }
 
-    /// Opens the session at `path` to go on with it. A file that does not exist, or is empty, becomes a
-    /// new session of `cwd`; when a draft of it was left behind, that is opened.
+    /// Opens the session at `path` for appending. If there is only its draft, the draft is opened; if there
+    /// is neither, or the file is empty, a new session with the working folder `cwd` is made.
     pub fn open(path: &Path, cwd: &Path, sync: SyncMode) -> Result<Self, SessionError> {
         let draft = draft_of(path);
-        // A link stays a link when the file behind it is replaced.
+        // A link stays a link if its target is replaced.
         if let Ok(path) = path.canonicalize() {
             file::remove_other_name(&path, &draft_of(&path));
             Self::load(&path, true, cwd, sync)
@@ -102,13 +101,12 @@ impl Log {
         }
     }
 
-    /// Opens the session at `path` to look into it: no lock is taken and nothing can be appended.
+    /// Opens the session at `path` for reading, without a lock. Nothing can be appended.
     pub fn open_to_read(path: &Path) -> Result<Self, SessionError> {
         Self::load(path, false, Path::new(""), SyncMode::Never)
     }
 
-    /// Opens the session at `path`, which may be in use, to go on with it in memory: what follows is
-    /// stored nowhere.
+    /// Opens the session at `path`, which may be in use, and continues in memory: new entries are not stored.
     pub fn open_detached(path: &Path) -> Result<Self, SessionError> {
         let mut log = Self::open_to_read(path)?;
         log.place.detach()?;
@@ -168,8 +166,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Moves the leaf back to the last entry that parses: programs that drop damaged lines would lose all its
-    /// descendants.
+    /// Moves the leaf back to the last readable entry: programs that drop damaged lines would also lose all
+    /// entries below them.
     fn leaf_on_sound_ground(&mut self) {
         while let Some(leaf) = self.leaf {
             if self.entry_at(leaf).is_some() {
@@ -189,8 +187,8 @@ impl Log {
         }
     }
 
-    /// From now on what `vault` knows is hidden in entries that are written or read. What is in the file already
-    /// stays there.
+    /// Replaces the secrets of `vault` in entries that are written or read from now on. The file's existing
+    /// lines are not changed.
     pub fn hide(&mut self, vault: Vault) {
         self.vault = vault;
     }
@@ -199,13 +197,13 @@ impl Log {
         &self.header
     }
 
-    /// The session's file, or where it will be; none for a log in memory. While it is a draft, its
-    /// name to be.
+    /// Returns the path of the session file, even while it is still a draft or not written yet; `None` for a
+    /// log in memory.
     pub fn path(&self) -> Option<&Path> {
         self.place.path()
     }
 
-    /// True if the session has a file under its own name.
+    /// True if the session has a file under its final name.
     pub fn is_saved(&self) -> bool {
         self.place.is_saved()
     }
@@ -218,12 +216,12 @@ impl Log {
         self.leaf
     }
 
-    /// Id of the entry that becomes the parent of the next one.
+    /// Returns the id of the entry below which the next one is appended.
     pub fn leaf(&self) -> Option<&str> {
         Some(&self.index.get(self.leaf?)?.id)
     }
 
-    /// Moves the leaf to an entry, or before all of them. Nothing is written.
+    /// Moves the leaf to an entry, or before the first entry if `None`. Writes nothing.
     pub fn set_leaf(&mut self, id: Option<&str>) -> Result<(), SessionError> {
         self.leaf = match id {
             None => None,
@@ -235,7 +233,7 @@ impl Log {
         Ok(())
     }
 
-    /// The entry with this id; none when there is no such entry, or it is damaged.
+    /// Returns the entry `id`; `None` if it does not exist or is damaged.
     pub fn entry(&self, id: &str) -> Option<Entry> {
         self.entry_at(self.index.find(id)?)
     }
@@ -244,13 +242,13 @@ impl Log {
         entry::read(&self.line(self.index.get(position)?)?).ok()
     }
 
-    /// The bytes of an entry.
+    /// Reads the line of an entry, without secrets.
     pub(super) fn line(&self, slot: &Slot) -> Option<Cow<'_, [u8]>> {
         let line = self.place.read(slot.start, slot.len)?;
         Some(self.hidden(&line).map_or(line, Cow::Owned))
     }
 
-    /// An entry's bytes without secrets; none where it holds none.
+    /// Replaces secrets in an entry's line; `None` if there are none.
     fn hidden(&self, line: &[u8]) -> Option<Vec<u8>> {
         let set = self.vault.set().filter(|set| set.is_in(line))?;
         let mut value: Value = entry::read(line).ok()?;
@@ -258,7 +256,7 @@ impl Log {
         serde_json::to_vec(&value).ok()
     }
 
-    /// The name that the user gave the session last.
+    /// Returns the session's name.
     pub fn name(&self) -> Option<String> {
         let slot = self.index.slots.iter().rposition(|slot| slot.kind == Kind::SessionInfo)?;
         match self.entry_at(u32::try_from(slot).ok()?)?.body {
@@ -267,7 +265,7 @@ impl Log {
         }
     }
 
-    /// What the user should be told since the last call.
+    /// Takes the notices for the user since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
@@ -292,12 +290,12 @@ impl Log {
         self.append(ThinkingLevelChange::new(level))
     }
 
-    /// Names the session; an empty name takes the earlier one away.
+    /// Names the session; an empty name removes the name.
     pub fn append_session_info(&mut self, name: &str) -> Result<Entry, SessionError> {
         self.append(SessionInfo::new(name))
     }
 
-    /// Hangs a new entry on the leaf and makes it the leaf.
+    /// Appends an entry below the leaf and moves the leaf to it.
     pub fn append(&mut self, body: impl Into<Body>) -> Result<Entry, SessionError> {
         let mut entry = Entry {
             id: id::entry_id(|id| self.index.find(id).is_some()),
@@ -333,15 +331,15 @@ impl Log {
         Ok(entry)
     }
 
-    /// A turn has ended: what it wrote is handed to the disk, if the settings ask for it.
+    /// Syncs the entries of a turn to the disk, if the `session.sync` setting asks for it.
     pub fn turn_ended(&mut self) {
         if self.sync == SyncMode::Turn {
             self.sync();
         }
     }
 
-    /// What a turn leaves to be handed to the disk, if the settings ask for it. For callers that must not hold
-    /// the log while the disk takes its time.
+    /// Returns the sync that is due after a turn, if the `session.sync` setting asks for one, to be run
+    /// without the log's lock.
     pub fn turn_unsynced(&mut self) -> Option<Unsynced> {
         if self.sync != SyncMode::Turn {
             return None;
@@ -374,7 +372,7 @@ impl Log {
         }
     }
 
-    /// Makes sure that the next line goes to a file that is ours and of the current version.
+    /// Ensures that the next line goes to an unchanged file of the current version.
     fn make_writable(&mut self) -> Result<(), SessionError> {
         if let Some((scan, notice)) = self.place.make_writable(&mut self.header)? {
             if let Some(scan) = scan {
@@ -387,7 +385,7 @@ impl Log {
         Ok(())
     }
 
-    /// The run has ended: a draft without an answer is removed.
+    /// Closes the log. A draft without an answer is removed.
     pub fn finish(self) -> Result<(), SessionError> {
         let answered = self.index.slots.iter().any(|slot| slot.kind == Kind::Assistant);
         self.place.finish(answered)

@@ -196,9 +196,10 @@ impl<'a> File<'a> {
         let fail = |error: io::Error, call: &str| {
             let text = error_text(&error, call, path);
             ToolError::new(match error_code(&error) {
-                Some("ENOENT" | "ENOTDIR") => {
-                    format!("{text}.{}", suggest::similar_paths(workspace, path))
-                }
+                Some("ENOENT" | "ENOTDIR") => match suggest::similar_paths(workspace, path) {
+                    similar if similar.is_empty() => text,
+                    similar => format!("{text}.{similar}"),
+                },
                 Some("EISDIR") => format!("{text}. List a folder with bash (ls) or the ls tool."),
                 None => format!("{text}. Use bash for it, with a limit (head -c)."),
                 _ => text,

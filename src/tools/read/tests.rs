@@ -70,7 +70,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
             "folder/main.rs",
             "error: ENOENT: no such file or directory, access 'CWD/folder/main.rs'. Similar paths: folder/main.ts.",
         ),
-        ("other", "error: ENOENT: no such file or directory, access 'CWD/other'."),
+        ("other", "error: ENOENT: no such file or directory, access 'CWD/other'"),
         (
             "folder",
             "error: EISDIR: illegal operation on a directory, read 'CWD/folder'. List a folder with bash (ls) or the ls tool.",

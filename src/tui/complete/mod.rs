@@ -1,7 +1,7 @@
 //! Finds what can be completed at the cursor, and applies a completion to the line.
 //!
 //! Nothing is read here: the caller lists the folder or the files, and passes their names. First [`wanted`]
-//! classifies the text before the cursor, then [`Token::path_items`], [`rank`] or a list of commands makes
+//! classifies the text before the cursor, then [`Token::path_items`], [`rank()`] or a list of commands makes
 //! items, and [`Wanted::apply`] inserts the chosen one.
 
 mod popup;
@@ -137,7 +137,7 @@ impl Token {
         found.into_iter().map(item).collect()
     }
 
-    /// Items for the files that [`rank`] chose below `folder`, which is written as typed.
+    /// Items for the files that [`rank()`] chose below `folder`, which is written as typed.
     pub fn file_items<'a>(&self, folder: &str, found: impl Iterator<Item = Candidate<'a>>) -> Vec<Item> {
         found
             .filter(|candidate| is_typeable(candidate.path))

@@ -1,4 +1,4 @@
-//! In what a server on this protocol differs from Anthropic, and what a model of Anthropic's can do.
+//! Compatibility switches for servers that differ from Anthropic, and capabilities of models.
 
 use crate::llm::limits;
 use crate::llm::model::{Model, ThinkingLevel};
@@ -8,24 +8,26 @@ use serde_json::{Map, Value};
 /// The switches of `compat` that this protocol reads.
 #[derive(Debug)]
 pub struct Compat<'a> {
-    /// Tools take `eager_input_streaming`; without it a beta header asks for eager streaming.
+    /// True if tools accept `eager_input_streaming`; otherwise a beta header requests eager streaming.
     pub eager_input_streaming: bool,
     pub supports_long_cache: bool,
-    /// The header that leads a session's requests to the same cache.
+    /// The header by which a session's requests reach one cache.
     pub session_header: Option<&'static str>,
     pub cache_control_on_tools: bool,
     pub supports_temperature: bool,
-    /// Thinking without a signature goes back as thinking, not as text.
+    /// True to send thinking without a signature back as thinking, not as text.
     pub allow_empty_signature: bool,
     pub supports_strict_tools: bool,
     pub system_in_place: bool,
-    /// Tools come and go inside the conversation.
+    /// True if tools can be added and removed inside the conversation.
     pub tools_in_place: bool,
-    /// The model thinks as much as it finds right, up to an effort, instead of up to a budget.
+    /// True if the model limits its thinking itself by an effort, without a token budget.
     pub adaptive_thinking: bool,
-    /// The effort is said inside the conversation, so that a change leaves the cache as it was.
+    /// True if the effort is sent inside the conversation, so that changing it keeps the prompt cache valid.
     pub effort_in_place: bool,
-    /// Models that may answer where the one that was asked refuses.
+    /// True if the server keeps the conversation between requests.
+    pub threads: bool,
+    /// Models that may answer instead if the requested model refuses.
     pub fallbacks: Vec<&'a Map<String, Value>>,
 }
 
@@ -53,11 +55,17 @@ impl<'a> Compat<'a> {
             tools_in_place: system_in_place && flag("supportsMidConvoToolChanges", false),
             adaptive_thinking: flag("forceAdaptiveThinking", false),
             effort_in_place: flag("supportsMidConvoEffort", false),
+            // A gateway that drops what it does not know would make half a conversation of a request.
+            threads: flag(
+                "supportsMessageThreads",
+                model.provider == "anthropic" && model.base_url.contains("api.anthropic.com"),
+            ),
             fallbacks: fallbacks.into_iter().flatten().filter_map(Value::as_object).collect(),
         }
     }
 
-    /// True if the model is told not to think. The effort cannot be said inside the conversation then.
+    /// True if thinking is switched off for the model. The effort cannot be sent inside the conversation
+    /// then.
     pub fn is_disabled(model: &Model, options: &StreamOptions) -> bool {
         model.reasoning && limits::thinking_level(model, options).is_none() && Self::can_be_off(model)
     }
@@ -67,13 +75,13 @@ impl<'a> Compat<'a> {
         !matches!(off, Some(Value::Null))
     }
 
-    /// The effort that is said inside the conversation, if it is.
+    /// The effort to send inside the conversation; `None` if it is sent elsewhere or not at all.
     pub fn effort_in_place(&self, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
         let in_place = self.effort_in_place && !Self::is_disabled(model, options);
         in_place.then(|| self.effort(model, options).unwrap_or("high"))
     }
 
-    /// The effort to ask for, where the model is asked by effort.
+    /// The effort to request; `None` for a model that takes no effort.
     pub fn effort(&self, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
         let level = limits::thinking_level(model, options)?;
         if !self.adaptive_thinking {

@@ -1,7 +1,7 @@
-//! An answer of Anthropic's messages.
+//! Decodes an answer in Anthropic's messages format.
 //!
-//! The server says where each block begins and ends, and numbers the blocks; some of them are not shown.
-//! The answer is whole when `message_stop` was seen.
+//! The server marks the start and end of each block and numbers the blocks, some of which are not shown. The
+//! answer is complete after `message_stop`.
 
 use super::compat::Compat;
 use super::event::{ContentBlock, Delta, Event, Message, RawUsage, StopDetails};
@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub struct MessageReader {
-    /// Prices of models that may answer in the place of the one that was asked.
+    /// Prices of models that may answer instead of the requested one.
     fallback_costs: Vec<(String, Cost)>,
-    /// Told with the first event.
+    /// The requested effort, reported with the first event.
     effort: Option<String>,
     usage: Usage,
     transformations: Vec<Value>,
@@ -80,7 +80,8 @@ impl MessageReader {
         self.tell_usage(event.usage.0.as_ref(), answer);
     }
 
-    /// Counts that are not said again stay: proxies leave some out of the last event.
+    /// Updates the token counts. A missing count keeps its earlier value, since proxies omit some in the last
+    /// event.
     fn update_usage(&mut self, raw: &RawUsage) {
         let usage = &mut self.usage;
         let set = |to: &mut u64, count: parse::Count| *to = count.0.unwrap_or(*to);
@@ -96,7 +97,7 @@ impl MessageReader {
         usage.cache_write_1h = kept_long.or(usage.cache_write_1h);
     }
 
-    /// `raw` may hold a bill.
+    /// Reports the usage. `raw` is the server's usage object, which may contain the billed cost.
     fn tell_usage(&mut self, raw: Option<&RawUsage>, answer: &mut Answer) {
         let usage = &mut self.usage;
         let parts = [usage.output, usage.cache_read, usage.cache_write];
@@ -122,7 +123,7 @@ impl Reader for MessageReader {
             "message_stop",
             "error",
         ];
-        // Some servers leave the event's name out; its data has it too.
+        // Some servers omit the event's name, which its data contains too.
         if data.trim().is_empty() || !(name.is_empty() || KNOWN.contains(&name)) {
             return Ok(());
         }
@@ -221,7 +222,7 @@ fn block_start(number: u64, block: &ContentBlock<'_>, answer: &mut Answer) -> Re
     Ok(())
 }
 
-/// Adds to a block. Some servers send the pieces of text and thinking without their beginning.
+/// Adds a piece to a block. Some servers send pieces of text and thinking without a start event.
 fn block_delta(number: u64, delta: &Delta<'_>, answer: &mut Answer) {
     match delta.r#type.or_empty() {
         "text_delta" => {
@@ -270,7 +271,7 @@ fn stop_reason(reason: &str, details: Option<&StopDetails>) -> Result<StopReason
     }
 }
 
-/// What the server changed in the request before the model saw it, as the message keeps it.
+/// The server's changes to the request, in the format in which messages store them.
 fn changes(transformations: &[Value]) -> Extra {
     let known = transformations.iter().map(|transformation| {
         let fields = ["type", "path", "reason"].into_iter();
@@ -284,7 +285,7 @@ fn changes(transformations: &[Value]) -> Extra {
     diagnostics("anthropic_input_transformations", known)
 }
 
-/// The type stands before the text: who decides on a retry reads both.
+/// The error type precedes the text, since both are needed to decide on a retry.
 fn error_of(value: &Value) -> StreamError {
     let error = value.get("error").filter(|error| !error.is_null());
     let error = error.unwrap_or(value);

@@ -1,11 +1,11 @@
-//! What a server sends: events of a stream, or a whole message.
+//! The events of a stream, and a complete message.
 
 use crate::wire::billed::Bill;
 use crate::wire::parse::{Count, List, Object, Text};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Any event; each has its own few fields.
+/// An event of any type; each type uses a few of the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Event<'a> {
@@ -22,7 +22,7 @@ pub struct Event<'a> {
     pub input_transformations: List<Value>,
 }
 
-/// Change of a block or of the message.
+/// A change of a block or of the message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta<'a> {
@@ -58,7 +58,7 @@ pub struct ContentBlock<'a> {
     pub thinking: Text<'a>,
     #[serde(borrow)]
     pub signature: Text<'a>,
-    /// Thinking that was withheld.
+    /// Encrypted thinking.
     #[serde(borrow)]
     pub data: Text<'a>,
     #[serde(borrow)]
@@ -68,7 +68,7 @@ pub struct ContentBlock<'a> {
     pub input: Object<Map<String, Value>>,
 }
 
-/// At the start of a stream, or a whole answer.
+/// The start of a streamed message, or a complete message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Message<'a> {
@@ -100,7 +100,7 @@ pub struct RawUsage {
 }
 
 impl RawUsage {
-    /// What the answer has cost, by a server that says so.
+    /// The cost of the answer as reported by the server.
     pub fn bill(&self) -> Bill<'_> {
         Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
     }

@@ -1,4 +1,4 @@
-//! The conversation in Anthropic's form: messages of blocks, results of tools in the user's turn.
+//! Converts the conversation to Anthropic's format: messages of blocks, with tool results in the user's turn.
 
 use super::compat::Compat;
 use super::tools::{self, WireTool};
@@ -16,14 +16,14 @@ use std::borrow::Cow;
 
 const SEE_IMAGE: &str = "(see attached image)";
 
-/// The longest id of a call, in characters.
+/// Maximum length of a call id, in characters.
 const ID_LIMIT: usize = 64;
 
 #[derive(Serialize)]
 pub struct WireMessage<'a> {
     role: &'static str,
     content: Vec<WireBlock<'a>>,
-    /// Only on messages that say nothing else.
+    /// The effort, in a message that has no other content.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
 }
@@ -80,8 +80,8 @@ struct ToolDefinition<'a> {
     definition: WireTool<'a>,
 }
 
-/// All messages of the request. `tool_changes`: tools come and go in place; `effort` is said where the
-/// model takes it inside the conversation.
+/// All messages of the request. `tool_changes`: tools are added and removed inside the conversation.
+/// `effort`: the effort to send inside the conversation.
 pub fn convert<'a>(
     model: &Model,
     context: &'a Context,
@@ -92,8 +92,8 @@ pub fn convert<'a>(
     effort: Option<&'a str>,
 ) -> Result<Vec<WireMessage<'a>>, StreamError> {
     let mut messages = Vec::new();
-    // A system message may not come between calls and their results, nor before the user's message that
-    // it was written for: all wait for the next answer.
+    // A system message may come neither between calls and their results nor before the user message that it
+    // belongs to, so all are held until the next answer.
     let mut held = Vec::new();
     for turn in transform(context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
         match turn {
@@ -103,7 +103,7 @@ pub fn convert<'a>(
                 messages.extend(WireMessage::new("user", blocks.collect()));
             }
             Turn::Results(results) => {
-                // Images of failed calls are refused in results; they follow all of them.
+                // Images of failed calls are rejected in results, so they follow all results.
                 let mut images = Vec::new();
                 let results = results.into_iter().map(|mut result| {
                     if let Some((title, taken)) = result.take_error_images() {
@@ -141,7 +141,7 @@ pub fn convert<'a>(
 }
 
 impl<'a> WireMessage<'a> {
-    /// `None` for a message without content, which is refused.
+    /// `None` for a message without content, which the server would reject.
     fn new(role: &'static str, content: Vec<WireBlock<'a>>) -> Option<Self> {
         (!content.is_empty()).then_some(Self { role, content, output_config: None })
     }
@@ -160,7 +160,7 @@ impl<'a> WireBlock<'a> {
         Self::new(BlockKind::Text { text: text.into() })
     }
 
-    /// `None` for blank text, which is refused.
+    /// `None` for blank text, which the server would reject.
     fn of_part(part: Part<'a>) -> Option<Self> {
         match part {
             Part::Text(text) if text.trim().is_empty() => None,
@@ -211,7 +211,8 @@ impl<'a> WireBlock<'a> {
     }
 }
 
-/// `tools`: how tools that come and go are said; none where they are not said here.
+/// A system message inside the conversation; `None` if it is empty. `tools` is set if it also adds and
+/// removes tools.
 fn system_message<'a>(
     system: &'a SystemMessage,
     tools: Option<&Compat<'_>>,
@@ -222,7 +223,7 @@ fn system_message<'a>(
         blocks.push(WireBlock::text(text));
     }
     if let Some(compat) = tools {
-        // A new definition takes the place of the old one.
+        // A new definition replaces the old one.
         let again = |name: &str| system.tools_added.iter().any(|tool| tool.name == name);
         let removed = system.tools_removed.iter().filter(|tool| !again(&tool.name)).map(|tool| {
             let name = &tool.name;
@@ -238,7 +239,7 @@ fn system_message<'a>(
     Ok(WireMessage::new("system", blocks))
 }
 
-/// The effort that an earlier answer of this provider was asked for with.
+/// The effort that an earlier answer of this provider was requested with.
 fn past_effort<'a>(answer: &Assistant<'a>, model: &Model) -> Option<&'a str> {
     let message = answer.message;
     if message.api != model.api || message.provider != model.provider {

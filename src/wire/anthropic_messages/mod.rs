@@ -1,4 +1,4 @@
-//! Anthropic's messages, as spoken by Anthropic and by those who took the protocol over.
+//! Anthropic's messages protocol, for Anthropic and compatible servers.
 
 mod compat;
 mod decoder;

@@ -1,4 +1,4 @@
-//! A request for a message.
+//! Builds a request to Anthropic's messages protocol.
 
 use super::compat::Compat;
 use super::messages::{self, OutputConfig};
@@ -14,14 +14,18 @@ use crate::wire::endpoint;
 use crate::wire::endpoint::Headers;
 use crate::wire::transcript::Transcript;
 use serde::Serialize;
+use serde_json::json;
 
 const VERSION: &str = "2023-06-01";
 
-/// Sent where neither the caller nor the model says how much an answer may be, in tokens.
+/// Output limit if neither the caller nor the model sets one, in tokens.
 const DEFAULT_MAX_TOKENS: u64 = 16384;
 
-/// The least that may be spent on thinking, in tokens.
+/// Smallest thinking budget, in tokens.
 const MIN_BUDGET: u64 = 1024;
+
+/// Set where the credential is an identity that Anthropic federates.
+const FEDERATION: &str = "ANTHROPIC_FEDERATION_RULE_ID";
 
 const OAUTH: &str = "oauth-2025-04-20";
 const FINE_GRAINED_TOOL_STREAMING: &str = "fine-grained-tool-streaming-2025-05-14";
@@ -29,6 +33,7 @@ const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 const SERVER_SIDE_FALLBACK: &str = "server-side-fallback-2026-07-01";
 const OUTPUT_CONFIG_IN_PLACE: &str = "mid-conversation-output-config-2026-07-01";
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
+const THREADS: &str = "message-threads-2026-08-12";
 const TOOL_CHANGES_IN_PLACE: &str = "inline-tools-2026-09-15";
 
 #[derive(Serialize)]
@@ -54,7 +59,7 @@ enum WireThinking {
     },
 }
 
-/// Thinking that no longer fits what is before it is left out instead of refused.
+/// Asks the server to drop thinking that no longer matches the preceding messages, instead of rejecting it.
 #[derive(Serialize)]
 struct BlockBinding {
     prefix_mismatch_behavior: &'static str,
@@ -70,14 +75,13 @@ struct Fallback<'a> {
     model: &'a str,
 }
 
-/// Everything the parts of a request are made from.
 struct Request<'a> {
     model: &'a Model,
     context: &'a Context,
     options: &'a StreamOptions,
     compat: Compat<'a>,
     transcript: Transcript<'a>,
-    /// Tools come and go inside the conversation.
+    /// True if tools are added and removed inside the conversation.
     tool_changes: bool,
 }
 
@@ -88,7 +92,7 @@ pub fn request(
 ) -> Result<HttpRequest, StreamError> {
     let compat = Compat::of(model);
     let transcript = Transcript::new(context, compat.system_in_place);
-    // A list of tools that all wait to be added is refused.
+    // A list of tools that are all deferred would be rejected.
     let tool_changes = compat.tools_in_place && !transcript.initial_tools.is_empty();
     let request = Request { model, context, options, compat, transcript, tool_changes };
     Ok(HttpRequest {
@@ -125,13 +129,16 @@ impl Request<'_> {
         headers.finish(self.model, self.options, &proofs)
     }
 
-    /// A token of a subscription, not a key.
+    /// True if the key is the token of a subscription or of a federated identity.
     fn is_oauth(&self) -> bool {
-        let key = self.options.api_key.as_ref();
-        self.model.provider != "github-copilot" && key.is_some_and(|key| key.expose().contains("sk-ant-oat"))
+        self.model.provider != "github-copilot"
+            && match &self.options.api_key {
+                Some(key) => key.expose().contains("sk-ant-oat"),
+                None => self.options.env.iter().any(|(name, _)| name == FEDERATION),
+            }
     }
 
-    /// Features asked for by header. A header of the model's or the caller's own takes their place.
+    /// Beta features to request. A header of the model or the caller replaces this list.
     fn betas(&self) -> Vec<&'static str> {
         let compat = &self.compat;
         let has_tools = !self.transcript.current_tools.is_empty();
@@ -144,9 +151,16 @@ impl Request<'_> {
             (OUTPUT_CONFIG_IN_PLACE, compat.effort_in_place),
             (THINKING_BINDING, compat.effort_in_place),
             (TOOL_CHANGES_IN_PLACE, self.tool_changes),
+            (THREADS, self.is_threaded()),
         ];
         let wanted = features.into_iter().filter(|(_, wanted)| *wanted);
         wanted.map(|(name, _)| name).collect()
+    }
+
+    /// True if the server is asked to keep the conversation. What of it is then sent is decided in
+    /// `llm::stream`, which knows what came of earlier requests.
+    fn is_threaded(&self) -> bool {
+        self.compat.threads && limits::cache_session(self.options).is_some()
     }
 
     fn thinks(&self) -> bool {
@@ -195,6 +209,9 @@ impl Request<'_> {
         if !fallbacks.is_empty() {
             body.set("fallbacks", &fallbacks);
         }
+        if self.is_threaded() {
+            body.set("thread", &json!({"type": "create"})); // the last field
+        }
         Ok(body)
     }
 
@@ -203,13 +220,13 @@ impl Request<'_> {
         if !self.tool_changes {
             return tools::convert_all(&transcript.current_tools, &self.compat, mark);
         }
-        // The list never changes: what comes and goes later is said in messages.
+        // The list never changes: later changes are sent in messages.
         let mut list = tools::convert_all(&transcript.initial_tools, &self.compat, mark)?;
         list.push(tools::placeholder());
         Ok(list)
     }
 
-    /// The limit of the answer and, where thinking has a budget, the part of it for thinking.
+    /// The output limit, and the thinking budget if the model takes one; both in tokens.
     fn tokens(&self) -> (u64, Option<u64>) {
         let (model, context, options) = (self.model, self.context, self.options);
         let base = limits::output_tokens(model, context, options)
@@ -223,7 +240,7 @@ impl Request<'_> {
         let max_tokens = base.saturating_add(budget).min(ceiling);
         let max_tokens = limits::clamp_to_window(model, context, max_tokens);
         let budget = limits::with_room_for_answer(budget, max_tokens).max(MIN_BUDGET);
-        // The budget is part of the limit: under a small one there is no room to think.
+        // The budget is part of the limit: a small limit leaves no room to think.
         (max_tokens, (max_tokens > MIN_BUDGET).then_some(budget))
     }
 
@@ -239,7 +256,8 @@ impl Request<'_> {
                 block_binding: Some(BlockBinding { prefix_mismatch_behavior: "drop_block" }),
             };
             body.set("thinking", &thinking);
-            // Part of what is cached, so it never changes; and the lowest, for accounts may be kept below a level.
+            // The cache depends on this value, so it never changes; the lowest is used, since accounts may be
+            // limited to it.
             body.set("output_config", &OutputConfig { effort: "low" });
             return;
         }
@@ -256,7 +274,7 @@ impl Request<'_> {
                 let thinking = WireThinking::Enabled { budget_tokens: budget, display: DISPLAY };
                 body.set("thinking", &thinking);
             }
-            // No room to think beside an answer.
+            // There is no room to think beside an answer.
             (None, None) if self.thinks() && Compat::can_be_off(self.model) => {
                 body.set("thinking", &WireThinking::Disabled);
             }

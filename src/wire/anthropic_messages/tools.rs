@@ -1,4 +1,4 @@
-//! Tools in Anthropic's form.
+//! Converts tools to Anthropic's format.
 
 use super::compat::Compat;
 use crate::llm::body::CacheControl;
@@ -8,8 +8,9 @@ use crate::wire::schema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Declared and never active. The first tool that waits to be added changes what the provider puts before
-/// the prompt, and so would miss the cache; with this one there from the first request it does not.
+/// A tool that is declared but never active. The first deferred tool changes the text that the provider puts
+/// before the prompt, which would invalidate the cache; with this tool present from the start it does not
+/// change.
 const PLACEHOLDER_NAME: &str = "__pi_deferred_placeholder__";
 const PLACEHOLDER_TEXT: &str = "Holds a place. Cannot be called.";
 
@@ -24,7 +25,7 @@ pub struct WireTool<'a> {
     input_schema: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
-    /// Declared here, active from where a message adds it.
+    /// True for a tool that is inactive until a message adds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     defer_loading: Option<bool>,
 }
@@ -71,7 +72,7 @@ pub fn placeholder() -> WireTool<'static> {
     }
 }
 
-/// Keywords that the provider's strict mode refuses.
+/// Schema keywords that the provider's strict mode rejects.
 const REFUSED: [&str; 11] = [
     "minimum",
     "maximum",
@@ -86,7 +87,7 @@ const REFUSED: [&str; 11] = [
     "maxProperties",
 ];
 
-/// Forms of texts that the provider's strict mode knows.
+/// String formats that the provider's strict mode accepts.
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
@@ -98,7 +99,7 @@ fn is_refused(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// The part of a schema that every server on this protocol takes.
+/// The part of a schema that every server with this protocol accepts.
 fn plain_schema(parameters: &Value) -> Map<String, Value> {
     let field = |name: &str, default: Value| match parameters.get(name) {
         None | Some(Value::Null) => default,
@@ -108,7 +109,7 @@ fn plain_schema(parameters: &Value) -> Map<String, Value> {
     schema.insert("type".to_owned(), json!("object"));
     schema.insert("properties".to_owned(), field("properties", json!({})));
     schema.insert("required".to_owned(), field("required", json!([])));
-    // Properties may refer to them.
+    // Properties may refer to these definitions.
     for name in ["$defs", "definitions"] {
         if let Some(shared) = parameters.get(name) {
             schema.insert(name.to_owned(), shared.clone());

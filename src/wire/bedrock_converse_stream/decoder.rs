@@ -1,7 +1,7 @@
-//! An answer of ConverseStream.
+//! Decodes an answer of ConverseStream.
 //!
-//! Only calls of tools have a beginning on the wire: other blocks begin with their first delta. The
-//! answer is whole when its stop reason was said; the usage comes after it.
+//! Only tool calls have a start event; other blocks begin with their first delta. The answer is complete
+//! after its stop reason; the usage follows.
 
 use super::event::{Event, RawUsage, Reasoning};
 use super::fault as bedrock_fault;
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 #[derive(Default)]
 pub struct ConverseReader {
-    /// Encrypted thinking by block: it comes in pieces that together are the signature.
+    /// Encrypted thinking by block index, which arrives in pieces and becomes the signature.
     sealed: HashMap<usize, Vec<u8>>,
 }
 
@@ -102,7 +102,7 @@ impl Reader for ConverseReader {
             "metadata" => {
                 if let Some(usage) = &event.usage.0 {
                     answer.usage(usage_of(usage));
-                    // The usage is the last thing said.
+                    // The usage is the last event.
                     if answer.is_finished() {
                         answer.done();
                     }

@@ -1,9 +1,9 @@
-//! What a server sends.
+//! The events of a stream.
 
 use crate::wire::parse::{Count, List, Object, Text};
 use serde::Deserialize;
 
-/// The data of any event; each has its own few fields.
+/// The data of any event; each type uses a few of the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Event<'a> {
@@ -69,7 +69,7 @@ pub struct RawUsage {
     pub total_tokens: Count,
     pub cache_read_input_tokens: Count,
     pub cache_write_input_tokens: Count,
-    /// Absent where nothing is said about how long what was written is kept.
+    /// `None` if the server does not report how long cached tokens are kept.
     pub cache_details: Option<List<CacheDetail>>,
 }
 

@@ -1,25 +1,25 @@
-//! What a model takes beyond the common form, told from its id and name.
+//! Capabilities of a model, recognized by its id and name.
 //!
-//! The id of an application inference profile does not say which model is behind it, so the name, which
-//! the user chooses, counts as well.
+//! The id of an application inference profile does not reveal the model, so the name, which the user chooses,
+//! is checked too.
 
 use crate::llm::limits::setting;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 
-/// Claude models that decide themselves how much to think.
+/// Claude models that limit their thinking by an effort.
 const ADAPTIVE: &[&str] =
     &["opus-4-6", "opus-4-7", "opus-4-8", "opus-5", "sonnet-4-6", "sonnet-5", "haiku-5", "fable-5"];
-/// Those that know the effort `xhigh`.
+/// Claude models that support the effort `xhigh`.
 const XHIGH: &[&str] = &["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable-5"];
-/// Those that can leave out thinking that no longer fits what is before it.
+/// Claude models that can drop thinking which no longer matches the preceding messages.
 const BINDING: &[&str] = XHIGH;
 /// Claude models whose prompts can be cached.
 const CACHED: &[&str] =
     &["fable-5", "opus-5", "sonnet-5", "haiku-5", "-4-", "claude-3-7-sonnet", "claude-3-5-haiku"];
 
 pub struct Family {
-    /// Id and name in lower case, as they are and with hyphens for what parts words.
+    /// Id and name in lower case, each with and without separators replaced by hyphens.
     names: [String; 4],
     claude: bool,
 }
@@ -38,8 +38,7 @@ impl Family {
         names.flat_map(|name| parts.iter().map(move |part| name.contains(part))).any(|found| found)
     }
 
-    /// Made by Anthropic: thinks with a budget or an effort, and signs its thoughts. Other models refuse
-    /// the signature.
+    /// True for models made by Anthropic, which sign their thinking. Other models reject a signature.
     pub fn is_claude(&self) -> bool {
         self.claude
     }
@@ -52,7 +51,7 @@ impl Family {
         self.has(BINDING)
     }
 
-    /// One of OpenAI's open models.
+    /// True for OpenAI's open models.
     pub fn is_gpt_oss(&self) -> bool {
         self.has(&["gpt-oss"])
     }
@@ -65,7 +64,7 @@ impl Family {
         self.has(XHIGH)
     }
 
-    /// Marks for the prompt cache are understood. Other makers' models refuse them or cache by themselves.
+    /// True if the model accepts cache points. Other vendors' models reject them or cache automatically.
     pub fn takes_cache_points(&self, options: &StreamOptions) -> bool {
         match self.has(&["claude"]) {
             true => self.has(CACHED),
@@ -74,7 +73,7 @@ impl Family {
     }
 }
 
-/// Runs of blanks, dots, colons and underscores become one hyphen.
+/// Replaces runs of blanks, dots, colons and underscores by one hyphen.
 fn hyphenated(name: &str) -> String {
     let mut result = String::with_capacity(name.len());
     for c in name.chars() {
@@ -87,7 +86,7 @@ fn hyphenated(name: &str) -> String {
     result.replace('\u{0}', "-")
 }
 
-/// In AWS GovCloud (US), whose models lag behind.
+/// True for AWS GovCloud (US), whose models lack the newest features.
 pub fn is_gov_cloud(model: &Model, options: &StreamOptions) -> bool {
     let region = setting(options, "AWS_REGION").or_else(|| setting(options, "AWS_DEFAULT_REGION"));
     let id = model.id.to_lowercase();

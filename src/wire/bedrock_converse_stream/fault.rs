@@ -1,4 +1,4 @@
-//! What Bedrock says when it fails, in the words that the reference's users know.
+//! Bedrock's errors, with the texts that the reference uses.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 const RETENTION_DOCS: &str = "https://docs.aws.amazon.com/bedrock/latest/userguide/data-retention.html";
 
-/// Exceptions by name: what they are called, and the status that says the same where it decides whether
-/// to ask again; of a model's own error the words decide.
+/// Exceptions by name: the text for the user, and a status that decides on a retry. Without a status the
+/// error text decides.
 const EXCEPTIONS: &[(&str, &str, Option<u16>)] = &[
     ("InternalServerException", "Internal server error", Some(500)),
     ("ModelStreamErrorException", "Model stream error", None),
@@ -19,7 +19,7 @@ const EXCEPTIONS: &[(&str, &str, Option<u16>)] = &[
     ("ValidationException", "Validation error", Some(400)),
 ];
 
-/// The error of an exception inside a stream, by its name on the wire (`throttlingException`).
+/// The error for an exception inside a stream, by its name on the wire (`throttlingException`).
 pub fn in_stream(name: &str, data: &str) -> StreamError {
     let value: Value = serde_json::from_str(data).unwrap_or_default();
     let mut chars = name.chars();
@@ -29,15 +29,15 @@ pub fn in_stream(name: &str, data: &str) -> StreamError {
     error(&name, text, None)
 }
 
-/// An error that the service gives a code instead of a type.
+/// The error for a message with an error code instead of a type.
 pub fn unmodeled(data: &str) -> StreamError {
     let value: Value = serde_json::from_str(data).unwrap_or_default();
     let code = value["code"].as_str().unwrap_or("Unknown");
     error(code, text_of(&value).unwrap_or_default(), None)
 }
 
-/// Rewrites the error of an answer with an error status. What is no JSON with a message in it is not
-/// Bedrock's own, and stays as it is.
+/// Rewrites the error for an answer with an error status. A body that is not JSON with a message is not from
+/// Bedrock, so its error is kept.
 pub fn explain(error: &mut StreamError, headers: &[(String, String)], body: &str) {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let Some(text) = text_of(&value) else { return };
@@ -54,7 +54,7 @@ pub fn explain(error: &mut StreamError, headers: &[(String, String)], body: &str
     }
 }
 
-/// Keeps status, exception and request id with the message, as the reference does.
+/// Adds status, exception and request id to the message, as the reference does.
 pub fn diagnose(error: &mut StreamError, answered: bool) {
     let mut details = Map::new();
     if let Some(status) = error.status.filter(|_| !answered) {

@@ -1,8 +1,7 @@
-//! The conversation in Bedrock's form: messages of blocks, results of tools in the user's turn.
+//! Converts the conversation to Bedrock's format: messages of blocks, with tool results in the user's turn.
 //!
-//! Bedrock refuses blank text and messages without content: blank text is left out, and where nothing
-//! else is said a placeholder stands. It also wants user and model to take turns: messages of one side
-//! that follow each other are sent as one.
+//! Bedrock rejects blank text and empty messages: blank text is left out, and an empty message gets a
+//! placeholder. User and model must alternate: adjacent messages of one role are joined.
 
 use super::family::Family;
 use crate::llm::context::Context;
@@ -20,7 +19,7 @@ use std::borrow::Cow;
 
 const EMPTY: &str = "<empty>";
 
-/// The longest id of a call, in characters.
+/// Maximum length of a call id, in characters.
 const ID_LIMIT: usize = 64;
 
 #[derive(Serialize)]
@@ -75,7 +74,7 @@ enum Reasoning<'a> {
     RedactedContent(&'a str),
 }
 
-/// A mark up to which the request is kept in the prompt cache.
+/// Marks the end of a part of the request that is kept in the prompt cache.
 #[derive(Clone, Copy, Serialize)]
 pub struct CachePoint {
     r#type: &'static str,
@@ -84,13 +83,13 @@ pub struct CachePoint {
 }
 
 impl CachePoint {
-    /// `long`: for an hour instead of minutes.
+    /// A mark that lasts an hour if `long`, otherwise five minutes.
     pub fn new(long: bool) -> Self {
         Self { r#type: "default", ttl: long.then_some("1h") }
     }
 }
 
-/// All messages of the request; the mark stands at the end of the last one if that is the user's.
+/// All messages of the request. `mark` is appended to the last message if it is the user's.
 pub fn convert<'a>(
     model: &Model,
     family: &Family,
@@ -104,7 +103,7 @@ pub fn convert<'a>(
             Turn::System(_) => continue,
             Turn::User(user) => ("user", said_or_empty(user.parts)?),
             Turn::Results(results) => {
-                // Claude refuses images in the results of failed calls; they follow all results.
+                // Claude rejects images in the results of failed calls, so they follow all results.
                 let mut images = Vec::new();
                 let mut blocks = Vec::with_capacity(results.len());
                 for mut result in results {
@@ -176,7 +175,7 @@ impl<'a> WireBlock<'a> {
         match said {
             AssistantBlock::Text { text, .. } => Self::text(text),
             AssistantBlock::Thinking { signature, redacted: true, .. } => {
-                // What is no base64 was not written by Bedrock, and would have the request refused.
+                // Data that is not base64 was not written by Bedrock, and would cause a rejection.
                 let sealed = signature
                     .filter(|sealed| BASE64_STANDARD.decode(sealed).is_ok_and(|bytes| !bytes.is_empty()))?;
                 Some(Self::ReasoningContent(Reasoning::RedactedContent(sealed)))
@@ -185,7 +184,7 @@ impl<'a> WireBlock<'a> {
             AssistantBlock::Thinking { text, signature, .. } => {
                 let signature = signature.filter(|signature| !signature.trim().is_empty());
                 match (family.is_claude(), signature) {
-                    // Without a signature Claude does not take it for its own.
+                    // Claude accepts thinking only with its signature.
                     (true, None) => Some(Self::Text { text: text.into() }),
                     (claude, signature) => Some(Self::ReasoningContent(Reasoning::ReasoningText {
                         text,
@@ -228,7 +227,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// A document may not have empty names in it.
+/// Replaces empty field names, which Bedrock rejects in a JSON document.
 fn document(value: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     match has_empty_name(value) {
         true => Cow::Owned(named(value)),

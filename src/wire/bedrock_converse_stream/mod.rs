@@ -1,10 +1,10 @@
-//! Amazon Bedrock's ConverseStream: one form of conversation for the models of many makers.
+//! Amazon Bedrock's ConverseStream, one conversation format for the models of many vendors.
 //!
-//! A request goes to the model's own path and is signed with AWS credentials, or carries a Bedrock API
-//! key. The answer is an AWS event stream (`llm::event_stream`); what models take beyond the common form
-//! is decided by their family ([`family`]).
+//! A request goes to a path with the model's id, and is signed with AWS credentials or carries a Bedrock API
+//! key. The answer is an AWS event stream (`llm::event_stream`). The model's [`family`] decides on
+//! vendor-specific fields.
 //!
-//! Not here: where the credentials, the region and the address come from (`auth::aws`).
+//! Not here: credentials, region and endpoint (`auth::aws`).
 
 mod decoder;
 mod event;
@@ -26,7 +26,7 @@ use crate::wire::sigv4;
 
 pub struct BedrockConverseStream;
 
-/// What requests are signed for.
+/// Name of the service in a signature.
 const SERVICE: &str = "bedrock";
 
 impl Protocol for BedrockConverseStream {
@@ -43,7 +43,7 @@ impl Protocol for BedrockConverseStream {
         Box::new(AnswerDecoder::new(decoder::ConverseReader::default(), Answer::new(model, context)))
     }
 
-    /// Headers that prove who asks are set here and nowhere else: the caller's are left out.
+    /// Sets all headers for authentication; those of the caller are removed.
     fn sign(
         &self,
         url: &str,

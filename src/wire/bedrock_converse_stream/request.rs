@@ -1,4 +1,4 @@
-//! A request to converse.
+//! Builds a ConverseStream request.
 
 use super::family::{Family, is_gov_cloud};
 use super::messages::{self, CachePoint};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The least that may be spent on thinking, in tokens.
+/// Smallest thinking budget, in tokens.
 const MIN_BUDGET: u64 = 1024;
 
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
@@ -89,7 +89,7 @@ pub fn request(
     })
 }
 
-/// The id as one part of a path: an ARN has slashes and colons.
+/// The id as one path segment: slashes and colons of an ARN are encoded.
 fn encode_id(model: &Model) -> Result<String, StreamError> {
     let id = &model.id;
     if id.is_empty() || id.chars().all(|c| c == '.') {
@@ -117,7 +117,7 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Bod
     let thinking = thinking(model, &family, context, options);
     let config = InferenceConfig {
         max_tokens: thinking.max_tokens.or_else(|| limits::output_tokens(model, context, options)),
-        // Claude refuses any temperature but its own while it thinks.
+        // Claude accepts only its default temperature while it thinks.
         temperature: options.temperature.filter(|_| thinking.fields.is_none() || !family.is_claude()),
     };
     body.set("inferenceConfig", &config);
@@ -157,8 +157,8 @@ fn tool_choice(choice: ToolChoice) -> Option<Value> {
     }
 }
 
-/// How a model is asked to think, in the form of its maker; and the limit of the answer where thinking
-/// counts against it.
+/// The fields that request thinking, in the vendor's format, and the output limit if thinking counts towards
+/// it.
 #[derive(Default)]
 struct Thinking {
     fields: Option<Map<String, Value>>,
@@ -181,7 +181,7 @@ fn thinking(model: &Model, family: &Family, context: &Context, options: &StreamO
     } else {
         let (ceiling, budget) = budget(level, model, context, options);
         max_tokens = Some(ceiling);
-        // The budget is part of the limit: under a small one there is no room to think.
+        // The budget is part of the limit: a small limit leaves no room to think.
         if ceiling <= MIN_BUDGET {
             return Thinking { fields: None, max_tokens };
         }
@@ -209,7 +209,8 @@ fn thinking(model: &Model, family: &Family, context: &Context, options: &StreamO
     Thinking { fields: Some(fields), max_tokens }
 }
 
-/// How OpenAI's models are asked to think: the open ones by three words at the top, the others by more.
+/// The fields that request thinking from OpenAI's models. The open models support three efforts in a
+/// top-level field.
 fn gpt_effort(level: ThinkingLevel, model: &Model, family: &Family) -> Option<Map<String, Value>> {
     let word = match level {
         ThinkingLevel::Minimal => "low",
@@ -226,7 +227,7 @@ fn gpt_effort(level: ThinkingLevel, model: &Model, family: &Family) -> Option<Ma
     fields.as_object().cloned()
 }
 
-/// The limit of the answer, and the part of it for thinking.
+/// The output limit, and the thinking budget as a part of it; both in tokens.
 fn budget(level: ThinkingLevel, model: &Model, context: &Context, options: &StreamOptions) -> (u64, u64) {
     let budget = limits::thinking_budget(level, options);
     let base = limits::output_tokens(model, context, options).unwrap_or(budget);

@@ -1,17 +1,17 @@
-//! `faux/demo`: looks at the current folder with the tools that are there, reads one file, and tells.
+//! `faux/demo`: lists the current folder with the available tools, reads one file, and describes both.
 //!
-//! What comes next is read from the conversation, so it goes on after an abort or in a later run. It
-//! changes nothing, works in an empty folder and without tools, and always says that it is a script.
+//! The next step is derived from the conversation, so that the demo continues after an abort or in a later
+//! run. It changes nothing, works in an empty folder and without tools, and always says that it is a script.
 
 use super::play::{Answer, Pace, Piece};
 use crate::llm::context::Context;
 use crate::llm::message::{Message, ToolResultMessage, text_of};
 use serde_json::json;
 
-/// Fast enough not to keep anyone waiting, slow enough to be seen.
+/// Speed of the demo's answers, in tokens per second.
 const TOKENS_PER_SECOND: f64 = 1000.0;
 
-/// Lines of a file that are looked at.
+/// Number of lines read from a file.
 const LINES: usize = 20;
 
 pub(super) fn answer(context: &Context, thinks: bool) -> Answer {
@@ -33,7 +33,7 @@ pub(super) fn answer(context: &Context, thinks: bool) -> Answer {
     Answer { pace, ..Answer::new(pieces) }
 }
 
-/// What is said and done next.
+/// The next step: thinking, text and tool call.
 type Step = (&'static str, String, Option<Piece>);
 
 /// The conversation since the user's last message.
@@ -149,7 +149,7 @@ fn tool_call(name: &str, arguments: &serde_json::Value) -> Piece {
     Piece::ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }
 }
 
-/// The names in a listing: one a line; notices stand in brackets or parentheses.
+/// The names in a listing, one per line; notices in brackets or parentheses are skipped.
 fn names(listing: &str) -> impl Iterator<Item = &str> {
     let lines = listing.lines().map(str::trim_end);
     lines.filter(|line| !line.is_empty() && !line.starts_with(['[', '(']))
@@ -160,7 +160,7 @@ fn count(listing: &str) -> (usize, usize) {
     (names(listing).count() - folders, folders)
 }
 
-/// The file to read: a README, else the first one that is likely to be text.
+/// The file to read: a README, otherwise the first file that is likely to be text.
 fn choose(listing: &str) -> Option<&str> {
     const TEXT: [&str; 16] = [
         "md", "txt", "toml", "json", "rs", "py", "js", "ts", "c", "h", "go", "sh", "yml", "yaml", "html",

@@ -1,4 +1,4 @@
-//! Answers without a model, for trying things out: no key, no network, no cost.
+//! Answers without a model, for experiments: no key, no network, no cost.
 //!
 //! | model | does |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | `faux/echo` | says what the user said |
 //! | `faux/script` | plays the answers of a file ([`script`]) |
 //!
-//! They are played as a model's answers are: piece by piece, with usage, errors and a prompt cache, so
-//! that whatever stands above sees what it would see from a real provider. A token is four characters.
+//! The answers are streamed in pieces, with usage, errors and a simulated prompt cache, like those of a real
+//! provider. A token is four characters.
 
 mod demo;
 mod play;
@@ -22,12 +22,11 @@ use std::sync::Arc;
 
 pub const PROVIDER: &str = "faux";
 
-/// The api `faux`.
 pub fn api() -> Api {
     Api::Source(Arc::new(Faux))
 }
 
-/// The three models.
+/// The three models of the provider.
 pub fn models() -> Vec<Model> {
     let model = |id: &str, name: &str| Model {
         id: id.to_owned(),
@@ -56,7 +55,7 @@ impl Source for Faux {
             "echo" => echo(call),
             _ => script::answer(call),
         };
-        // A reader that has gone away wants no further events.
+        // Without a reader no further events are needed.
         let _ = play(&answer, call, emit);
     }
 }

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is to be played.
+/// An answer to play.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub pieces: Vec<Piece>,
-    /// In place of an estimate.
+    /// Replaces the estimate.
     pub usage: Option<Usage>,
-    /// `toolUse` where there are calls, otherwise `stop`.
+    /// By default `toolUse` if there are calls, otherwise `stop`.
     pub stop: Option<StopReason>,
     /// Error that ends the answer after its pieces.
     pub error: Option<StreamError>,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
 pub(super) enum Piece {
     Text(String),
     Thinking(String),
-    /// `arguments` is the text as it is streamed: it may be no JSON at all.
+    /// `arguments` is streamed as it is, and need not be valid JSON.
     ToolCall {
         id: Option<String>,
         name: String,
@@ -34,12 +34,12 @@ pub(super) enum Piece {
     },
 }
 
-/// How fast.
+/// The speed of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pace {
     pub delay: Duration,
     pub chunk_delay: Duration,
-    /// Characters.
+    /// In characters.
     pub chunk_size: usize,
     pub tokens_per_second: Option<f64>,
 }
@@ -90,7 +90,7 @@ impl From<Gone> for End {
 
 type Emit<'a> = dyn FnMut(AssistantEvent) -> Result<(), Gone> + 'a;
 
-/// Emits the events of `answer`, the last one included.
+/// Emits the events of `answer`, including the last one.
 pub(super) fn play(answer: &Answer, call: &Call<'_>, emit: &mut Emit<'_>) -> Result<(), Gone> {
     match play_pieces(answer, call, emit) {
         Err(End::Gone) => Err(Gone),
@@ -139,7 +139,7 @@ fn play_pieces(answer: &Answer, call: &Call<'_>, emit: &mut Emit<'_>) -> Result<
     Ok(())
 }
 
-/// Waits, but not beyond a cancel.
+/// Waits for `time` or until cancelled.
 fn wait(call: &Call<'_>, time: Duration) -> Result<(), End> {
     let cancelled = match time.is_zero() {
         true => call.cancel.is_cancelled(),
@@ -173,8 +173,8 @@ impl Clock {
         Ok(())
     }
 
-    /// How long to wait before `chunk`. A rate is kept over the whole answer: what one chunk is late is
-    /// not added to the next.
+    /// The wait before `chunk`. The rate applies to the whole answer, so that the delay of one chunk does not
+    /// add up.
     fn pause(&mut self, chunk: &str) -> Duration {
         #[allow(clippy::cast_precision_loss)] // a chunk's characters
         let tokens = chunk.chars().count() as f64 / CHARS_PER_TOKEN as f64;
@@ -193,7 +193,7 @@ fn tokens(chars: usize) -> u64 {
     chars.div_ceil(CHARS_PER_TOKEN) as u64
 }
 
-/// An id that no other call of this conversation has, in another run either.
+/// A call id that is unique in the conversation, also across runs.
 fn next_call_id() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -216,7 +216,7 @@ fn estimate(answer: &Answer, call: &Call<'_>) -> Usage {
     usage
 }
 
-/// The request as a text: what comes later never changes what came before.
+/// The request as text. Appending messages does not change earlier text.
 fn serialize(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
@@ -226,10 +226,11 @@ fn serialize(messages: &[Message]) -> String {
     text
 }
 
-/// Conversations whose last request is remembered; the oldest is forgotten first.
+/// Maximum number of conversations whose last request is remembered; the oldest is dropped first.
 const CACHED_SESSIONS: usize = 8;
 
-/// Characters that `request` begins with in common with this session's last one, which it replaces.
+/// Length of the common prefix of `request` and the session's previous request, in characters. Remembers
+/// `request`.
 fn cached(session: &str, request: String) -> usize {
     static LAST: Mutex<VecDeque<(String, String)>> = Mutex::new(VecDeque::new());
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);

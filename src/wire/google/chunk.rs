@@ -1,4 +1,4 @@
-//! What the server sends: chunks of an answer, or the error that ends it.
+//! The chunks of a streamed answer, and the error that may end it.
 
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub struct Chunk<'a> {
     #[serde(borrow)]
     pub response_id: Text<'a>,
-    /// The model that answered, which an alias stands for.
+    /// The model that answered; differs from the requested id if that is an alias.
     #[serde(borrow)]
     pub model_version: Text<'a>,
     #[serde(borrow)]
@@ -47,7 +47,7 @@ pub struct Content<'a> {
 pub struct Part<'a> {
     #[serde(borrow)]
     pub text: Spoken<'a>,
-    /// The text is a summary of thinking.
+    /// True if the text is a summary of thinking.
     pub thought: Flag,
     #[serde(borrow)]
     pub thought_signature: Text<'a>,
@@ -65,7 +65,7 @@ pub struct FunctionCall<'a> {
     pub args: Option<Value>,
 }
 
-/// The reason why a prompt was blocked.
+/// Why a prompt was blocked.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Feedback<'a> {
@@ -75,7 +75,7 @@ pub struct Feedback<'a> {
     pub block_reason_message: Text<'a>,
 }
 
-/// Text that may be empty: it can carry a signature.
+/// Text that may be empty, since it can carry a signature.
 #[derive(Debug, Default)]
 pub struct Spoken<'a>(pub Option<Cow<'a, str>>);
 
@@ -95,17 +95,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Spoken<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub struct RawUsage {
     prompt_token_count: Count,
-    /// Part of the prompt's.
+    /// Included in the prompt's count.
     cached_content_token_count: Count,
     candidates_token_count: Count,
     thoughts_token_count: Count,
-    /// Results of tools that the server ran itself; not part of the prompt's.
+    /// Tokens of results of server-side tools; not included in the prompt's count.
     tool_use_prompt_token_count: Count,
     total_token_count: Count,
 }
 
 impl RawUsage {
-    /// `None` for one that counts nothing: early chunks may only name the kind of traffic.
+    /// Converts to [`Usage`]; `None` if there are no counts, as in early chunks.
     pub fn to_usage(&self, model: &Model) -> Option<Usage> {
         let counts = [
             self.prompt_token_count,

@@ -1,7 +1,7 @@
-//! The conversation as contents: turns of `user` and `model`, made of parts.
+//! Converts the conversation to contents: turns of `user` and `model`, made of parts.
 //!
-//! Google's rules: a call follows a user's turn or the results of calls, never another turn of the model;
-//! all results of a turn stand together, right after it; no part is empty.
+//! Google's rules: a call follows a user turn or results, never another turn of the model; all results of a
+//! turn are together, directly after it; no part is empty.
 
 use super::family;
 use crate::llm::context::Context;
@@ -17,13 +17,13 @@ use std::borrow::Cow;
 const SEE_IMAGE: &str = "(see attached image)";
 const IMAGES_FOLLOW: &str = "Tool result image:";
 
-/// The longest id of a call, in characters.
+/// Maximum length of a call id, in characters.
 const ID_LIMIT: usize = 64;
 
-/// Stands for the signature of a call that the model did not make itself, or did not sign: Gemini 3
-/// refuses a call without one.
+/// Replaces the signature of a call without one, such as a call by another model: Gemini 3 rejects unsigned
+/// calls.
 const UNSIGNED: &str = "skip_thought_signature_validator";
-/// `UNSIGNED` for Vertex AI, which reads signatures as base64 and nothing else.
+/// [`UNSIGNED`] for Vertex AI, which accepts only base64 as a signature.
 const UNSIGNED_BASE64: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 #[derive(Serialize)]
@@ -84,7 +84,7 @@ enum Response<'a> {
 struct Converter {
     ids: bool,
     images_in_results: bool,
-    /// What an unsigned call is signed with.
+    /// The placeholder for a missing signature; `None` for models that need no signatures.
     unsigned: Option<&'static str>,
 }
 
@@ -108,7 +108,7 @@ pub fn convert<'a>(
     let mut contents: Vec<WireContent<'a>> = Vec::new();
     for turn in transform(context, &transcript.messages, model, &call_id) {
         match turn {
-            // The prompt holds what they say.
+            // The prompt contains the system messages.
             Turn::System(_) => {}
             Turn::User(user) => add(&mut contents, "user", user_parts(user)),
             Turn::Assistant(answer) => {
@@ -164,7 +164,7 @@ impl Converter {
                     parts.extend(said(text, signature, Some(true)))
                 }
                 AssistantBlock::Call(call) => {
-                    // Of calls made side by side only the first is signed.
+                    // Of parallel calls only the first is signed.
                     let unsigned = self.unsigned.filter(|_| is_first_call);
                     is_first_call = false;
                     parts.push(WirePart {
@@ -182,7 +182,7 @@ impl Converter {
         parts
     }
 
-    /// The results, and what follows them: images that cannot stand inside.
+    /// The parts for results, and the images that must follow them in a separate turn.
     fn result_parts<'a>(&self, results: Vec<CallResult<'a>>) -> (Vec<WirePart<'a>>, Vec<WirePart<'a>>) {
         let mut parts = Vec::with_capacity(results.len());
         let mut outside = Vec::new();
@@ -213,7 +213,7 @@ impl Converter {
     }
 }
 
-/// Text, or thinking. Blank text is worth sending only with a signature: the model wants those back.
+/// A text or thinking part. Blank text is sent only if it has a signature, which the model needs back.
 fn said<'a>(text: &'a str, signature: Option<&'a str>, thought: Option<bool>) -> Option<WirePart<'a>> {
     let signature = legal_signature(signature);
     (signature.is_some() || !text.trim().is_empty()).then_some(WirePart {
@@ -224,8 +224,8 @@ fn said<'a>(text: &'a str, signature: Option<&'a str>, thought: Option<bool>) ->
     })
 }
 
-/// Signatures are base64. Anything else, from another protocol or an old session, would have the whole
-/// request refused.
+/// The signature if it is base64. Any other value, from another protocol or an old session, would cause a
+/// rejection of the request.
 fn legal_signature(signature: Option<&str>) -> Option<&str> {
     signature.filter(|signature| {
         let digits = signature.trim_end_matches('=');

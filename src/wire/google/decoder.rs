@@ -1,7 +1,7 @@
-//! An answer of Google's `generateContent`.
+//! Decodes an answer of Google's `generateContent`.
 //!
-//! Parts come in order: a run of texts of one kind is one block, and a call, which is always whole, ends
-//! the block before it. A signature belongs to the block that it came with.
+//! Adjacent texts of one kind form one block; a call, which is always complete, ends the block before it. A
+//! signature belongs to the block with which it arrived.
 
 use super::chunk::{Candidate, Chunk, Feedback, FunctionCall, Part};
 use crate::llm::event::{Info, StreamError};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub struct ChunkReader {
     api: Google,
-    /// The block of text or thinking that is open.
+    /// The open text or thinking block.
     open: Option<usize>,
 }
 
@@ -24,7 +24,7 @@ impl ChunkReader {
         Self { api, open: None }
     }
 
-    /// Reads a chunk, or a list of them: that is how the server streams when it is not asked for events.
+    /// Reads a chunk, or a list of chunks, which the server sends if it does not stream events.
     fn value(&mut self, value: &Value, what: &str, answer: &mut Answer) -> Result<(), StreamError> {
         if let Value::Array(chunks) = value {
             return chunks.iter().try_for_each(|chunk| self.one_value(chunk, what, answer));
@@ -50,7 +50,7 @@ impl ChunkReader {
         if let Some(usage) = usage.and_then(|usage| usage.to_usage(&answer.model)) {
             answer.info(Info { usage: Some(usage), ..Info::default() });
         }
-        // Only one answer was asked for.
+        // Only one candidate was requested.
         let candidate = chunk.candidates.0.into_iter().next();
         if let Some(candidate) = candidate.and_then(|candidate| candidate.0) {
             self.candidate(candidate, answer);
@@ -81,7 +81,7 @@ impl ChunkReader {
                 }
             }
             Some(call) => {
-                // A part is one thing; text beside a call is a gateway's doing.
+                // A part has one kind of content; text beside a call comes from a gateway.
                 self.say(&part.text.0.unwrap_or_default(), kind, None, answer);
                 self.call(call, signature, answer);
             }
@@ -96,7 +96,7 @@ impl ChunkReader {
             self.close(answer);
         }
         let index = *self.open.get_or_insert_with(|| answer.begin(kind, None));
-        // Some parts of a signed block come without.
+        // Some parts of a signed block have no signature.
         if signature.is_some() {
             answer.set_signature(index, signature);
         }
@@ -125,7 +125,7 @@ impl ChunkReader {
 impl Reader for ChunkReader {
     fn event(&mut self, _: &str, data: &str, answer: &mut Answer) -> Result<(), StreamError> {
         let data = data.trim();
-        // Gateways may end the stream as other protocols do.
+        // Gateways may send the end marker of other protocols.
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
@@ -156,10 +156,10 @@ impl Reader for ChunkReader {
     }
 }
 
-/// The reason of gateways for an answer that ends with calls; Google itself says `STOP`.
+/// The stop reason that gateways send for an answer with calls; Google sends `STOP`.
 const CALL: &str = "FUNCTION_CALL";
 
-/// Every reason but these is a refusal, or an answer that the server itself could not use.
+/// Converts a stop reason. Any other reason is a refusal, or an answer that the server itself rejected.
 fn stop_reason(reason: &str, message: Option<&str>) -> Result<StopReason, StreamError> {
     match reason {
         "STOP" => Ok(StopReason::Stop),
@@ -184,7 +184,7 @@ fn stopped(text: &str, message: Option<&str>) -> StreamError {
     }
 }
 
-/// An error with the word that programs go by.
+/// The error with the name of its status, which classifies it.
 fn error_of(error: &Value) -> StreamError {
     let mut found = fault::provider_error(error);
     if let Some(word) = error["status"].as_str()

@@ -1,8 +1,7 @@
-//! Where a request goes, and what it is signed with.
+//! The URL of a request, and its authentication.
 //!
-//! The Gemini API takes a key. Vertex AI takes a key too, at one address for all the world; or an access
-//! token, at the address of a project in a region. A token comes as an `authorization` header from
-//! whoever resolved the credential.
+//! The Gemini API takes a key. Vertex AI takes a key at one global host, or an access token at the host of a
+//! location with the project in the path. The token is passed in as an `authorization` header.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::limits::setting;
@@ -16,7 +15,7 @@ const METHOD: &str = ":streamGenerateContent?alt=sse";
 const KEY_HEADER: &str = "x-goog-api-key";
 
 const VERTEX_VERSION: &str = "v1";
-/// The location that is everywhere.
+/// The location that serves all regions.
 const GLOBAL: &str = "global";
 /// Multi-region locations, which have host names of their own.
 const CONTINENTS: [&str; 2] = ["us", "eu"];
@@ -51,14 +50,14 @@ pub fn headers(
     headers.finish(model, options, &[KEY_HEADER, "authorization"])
 }
 
-/// The key, if it is one. For Vertex AI the key may be a placeholder: then a token is meant.
+/// The API key; `None` if there is none, or if it is a placeholder for an access token.
 fn key(api: Google, options: &StreamOptions) -> Option<&str> {
     let key = options.api_key.as_ref()?.expose().trim();
     let usable = !key.is_empty() && (api == Google::GenerativeAi || !is_placeholder(key));
     usable.then_some(key)
 }
 
-/// Says that application default credentials are meant.
+/// True if the key is a placeholder for application default credentials.
 pub fn is_placeholder(key: &str) -> bool {
     let key = key.trim();
     let inner = key.strip_prefix('<').and_then(|key| key.strip_suffix('>'));
@@ -67,7 +66,7 @@ pub fn is_placeholder(key: &str) -> bool {
 
 fn vertex_url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
     let base = model.base_url.trim().trim_end_matches('/');
-    // The catalogue's address is a pattern, which the rules below stand for.
+    // The catalogue's base URL is a template for the rules below.
     let own_base = !base.is_empty() && !base.contains("{location}");
     let resource = resource(&model.id);
     if own_base {
@@ -107,7 +106,7 @@ fn vertex_url(model: &Model, options: &StreamOptions) -> Result<String, StreamEr
     Ok(format!("https://{host}/{VERTEX_VERSION}/{place}{resource}{METHOD}"))
 }
 
-/// The full name of a model: of Google unless it says otherwise.
+/// The full resource name of a model; the default publisher is Google.
 fn resource(id: &str) -> String {
     let full = ["publishers/", "projects/", "models/"];
     if full.iter().any(|start| id.starts_with(start)) {
@@ -119,7 +118,7 @@ fn resource(id: &str) -> String {
     }
 }
 
-/// True when a part of the path is a version: `v1`, `v1beta`, `v1beta1`.
+/// True if the path contains a version: `v1`, `v1beta`, `v1beta1`.
 fn has_version(base: &str) -> bool {
     let path = base.split_once("://").map_or(base, |(_, rest)| rest);
     path.split('/').skip(1).any(|part| {
@@ -132,7 +131,7 @@ fn has_version(base: &str) -> bool {
     })
 }
 
-/// The id becomes a part of the URL as it is.
+/// Checks the id, which becomes a part of the URL unchanged.
 fn check_id(model: &Model) -> Result<(), StreamError> {
     let id = &model.id;
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._~/:@".contains(c);

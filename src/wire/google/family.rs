@@ -1,6 +1,6 @@
-//! What a model can do, told from its name: the API does not say.
+//! Capabilities of a model, recognized by its name, since the API does not report them.
 
-/// Names without a version that stand for the newest model, and so for one of at least this version.
+/// Aliases for the newest models, which have at least [`NEWEST_VERSION`].
 const NEWEST: [&str; 2] = ["gemini-flash-latest", "gemini-flash-lite-latest"];
 const NEWEST_VERSION: u32 = 3;
 
@@ -14,29 +14,29 @@ fn version(id: &str) -> Option<u32> {
     rest.get(..end.unwrap_or(rest.len()))?.parse().ok()
 }
 
-/// Takes ids with calls and results, and wants them back. Others refuse them.
+/// True if calls and results must have ids. Other models reject ids.
 pub fn takes_call_ids(id: &str) -> bool {
     id.starts_with("claude-") || id.starts_with("gpt-oss-") || version(id).is_some_and(|version| version >= 3)
 }
 
-/// Takes images inside the result of a call.
+/// True if images are accepted inside the result of a call.
 pub fn takes_images_in_results(id: &str) -> bool {
     version(id).is_none_or(|version| version >= 3)
 }
 
-/// Can be held to the required arguments of a function.
+/// True if calls can be forced to match the schemas of functions.
 pub fn takes_strict_tools(id: &str) -> bool {
     version(id).is_some_and(|version| version >= 3)
 }
 
-/// Refuses calls that stand in the conversation without a signature.
+/// True if the model rejects unsigned calls in the conversation.
 pub fn wants_signatures(id: &str) -> bool {
     let known = version(id).or_else(|| NEWEST.contains(&id).then_some(NEWEST_VERSION));
     known.is_some_and(|version| version >= 3)
 }
 
-/// Is told how much to think by a word, not by a number of tokens: Gemini 3 (`gemini-3-pro`,
-/// `gemini-3.1-flash-lite`), Gemini 4 and later, and Gemma 4, whatever stands before the name.
+/// True if thinking is requested by a level, not by a number of tokens: Gemini 3 (`gemini-3-pro`,
+/// `gemini-3.1-flash-lite`), Gemini 4 and later, and Gemma 4, with any prefix.
 pub fn thinks_by_level(id: &str) -> bool {
     let id = id.to_ascii_lowercase();
     NEWEST.contains(&id.as_str())

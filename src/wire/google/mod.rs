@@ -1,9 +1,8 @@
-//! Google's `generateContent`, as the Gemini API and Vertex AI speak it.
+//! Google's `generateContent`, for the Gemini API and Vertex AI.
 //!
-//! Both take the same body and stream the same answer; they differ in where a request goes and what it
-//! is signed with ([`endpoint`]). A request is the prompt, declarations of functions, and contents: turns
-//! of `user` and `model` made of parts. An answer is a stream of chunks that each hold some parts, with
-//! the reason for its end in the last one; the protocol has no other end.
+//! The two services differ only in URL and authentication ([`endpoint`]). A request has the prompt, function
+//! declarations, and contents: turns of `user` and `model` made of parts. An answer is a stream of chunks
+//! with parts; the last chunk contains the stop reason, and there is no other end marker.
 
 mod chunk;
 mod contents;

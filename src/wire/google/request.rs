@@ -1,4 +1,4 @@
-//! A request for content.
+//! Builds a request to `generateContent`.
 
 use super::{contents, family, thinking};
 use crate::llm::body::Body;
@@ -37,7 +37,7 @@ struct Tools<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    /// Any JSON schema; the older field `parameters` takes a small part of one.
+    /// Any JSON schema; the older field `parameters` accepts only a subset.
     parameters_json_schema: Cow<'a, Value>,
     #[serde(skip)]
     strict: bool,
@@ -65,7 +65,8 @@ struct GenerationConfig {
     thinking_config: Option<thinking::ThinkingConfig>,
 }
 
-/// What stays the same from request to request comes first, what grows at its end comes next.
+/// The body of a request. Constant fields come first, then the growing conversation, so that prefixes can be
+/// cached.
 pub fn body(
     api: Google,
     model: &Model,
@@ -115,7 +116,7 @@ fn declarations<'a>(model: &Model, tools: &'a [ToolSpec]) -> Result<Vec<Declarat
     tools.collect()
 }
 
-/// How functions may be called. `VALIDATED` holds calls to their schemas.
+/// How functions may be called. `VALIDATED` forces calls to match their schemas.
 fn mode(choice: Option<ToolChoice>, strict: bool) -> Option<&'static str> {
     match choice {
         Some(ToolChoice::None) => Some("NONE"),

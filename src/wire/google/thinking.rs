@@ -1,4 +1,4 @@
-//! How a model is asked to think: by a level, or by a number of tokens.
+//! Requests thinking by a level, or by a number of tokens.
 
 use super::family;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -18,21 +18,21 @@ pub struct ThinkingConfig {
     thinking_level: Option<&'static str>,
 }
 
-/// As many tokens as the model likes.
+/// Leaves the number of tokens to the model.
 const DYNAMIC: i64 = -1;
 
-/// Tokens for `minimal`, `low`, `medium` and `high`. Each model has a range of its own, and refuses what
-/// is outside.
+/// Budgets in tokens for `minimal`, `low`, `medium` and `high`. Models reject a budget outside their range.
 const BUDGETS: &[(&str, [u64; 4])] = &[
     ("2.5-pro", [128, 2048, 8192, 32768]),
     ("2.5-flash-lite", [512, 2048, 8192, 24576]),
     ("2.5-flash", [128, 2048, 8192, 24576]),
 ];
 
-/// Cannot be told not to think.
+/// Models whose thinking cannot be switched off.
 const ALWAYS_THINKS: &str = "2.5-pro";
 
-/// `max_tokens` is the limit that thinking shares with the answer. `None` for a model without thinking.
+/// The configuration for the requested level; `None` for a model without thinking. `max_tokens` limits
+/// thinking and answer together.
 pub fn config(
     model: &Model,
     options: &StreamOptions,
@@ -54,7 +54,7 @@ pub fn config(
     Ok(Some(config))
 }
 
-/// No thinking, or as little as there is; what there is of it is not shown.
+/// Switches thinking off, or to the minimum, which is not shown.
 fn off(model: &Model) -> Result<ThinkingConfig, StreamError> {
     let mut config = ThinkingConfig::default();
     if !family::thinks_by_level(&model.id) {
@@ -103,7 +103,7 @@ fn budgets(model: &Model) -> Option<&'static [u64; 4]> {
     found.map(|(_, budgets)| budgets)
 }
 
-/// The caller's tokens for the level, else the model's, with room left for an answer.
+/// The thinking budget: the caller's for the level, otherwise the model's; leaves room for an answer.
 fn budget(model: &Model, options: &StreamOptions, level: ThinkingLevel, max_tokens: Option<u64>) -> i64 {
     let own = options.thinking_budgets.iter().rev();
     let own = own.into_iter().find(|(known, _)| *known == level);

@@ -1,9 +1,9 @@
-//! Which of Google's two services is asked.
+//! Google's two services with the `generateContent` protocol.
 
-/// Who is asked.
+/// The service of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Google {
-    /// The Gemini API, and gateways that speak it.
+    /// The Gemini API, and compatible gateways.
     GenerativeAi,
     Vertex,
 }

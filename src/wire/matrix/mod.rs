@@ -1,6 +1,6 @@
-//! What holds for every wire protocol, one row each, and for every change from one to another.
+//! Tests of every wire protocol, and of switching a conversation from each protocol to each other.
 //!
-//! A new protocol is one row in `row.rs` and its rules in `rule.rs`.
+//! A new protocol needs one row in `row.rs` and its rules in `rule.rs`.
 
 mod row;
 mod rule;
@@ -39,7 +39,7 @@ fn system() -> Value {
     json!({"role": "system", "content": "Be brief.", "sections": {"cwd": "In /a"}, "toolsAdded": tools, "timestamp": 1})
 }
 
-/// The events of a stream, read in two parts.
+/// The events of a stream that arrives in two parts.
 fn events(stream: &[u8], cut: usize) -> Vec<(String, String)> {
     let mut sse = SseDecoder::new();
     let mut seen = Vec::new();
@@ -86,7 +86,7 @@ fn the_same_answer_comes_out_of_every_stream() {
         };
         assert_eq!(thought.thinking, "Let me look.", "{}", row.api);
         let signed = thought.thinking_signature.as_deref().unwrap_or_default();
-        // Some name the field that the thought came in.
+        // Some protocols store the name of the thinking field as the signature.
         assert_eq!(signed.len() > 20 || signed == "c2lnbmVk", row.signed, "{}: {signed:?}", row.api);
         assert_eq!(text.text, "I read é.", "{}", row.api);
         assert_eq!((first.name.as_str(), second.name.as_str()), ("read", "bash"));
@@ -119,7 +119,7 @@ fn a_stream_cut_into_reads_at_any_byte_is_the_same() {
     }
 }
 
-/// Half an answer is no answer, and every change of every field keeps the rules of a stream.
+/// A truncated answer is an error, and every change of a field keeps the rules of a stream.
 #[test]
 fn a_stream_that_breaks_off_is_an_error() {
     for row in ROWS {
@@ -155,7 +155,7 @@ fn text_begins_before_its_first_piece_whatever_the_wire_says() {
     }
 }
 
-/// After an abort the message has what came, and the usage that was told.
+/// After an abort the message has all received content, and the reported usage.
 #[test]
 fn an_abort_keeps_what_came_and_what_it_cost() {
     for row in ROWS {
@@ -202,14 +202,14 @@ fn a_conversation_that_is_too_long_is_known_by_the_provider_s_words() {
     }
 }
 
-/// A conversation in which everything happened that a session can hold, begun by one model and gone on
-/// with by another.
+/// A conversation with every kind of content that a session can hold, begun by one model and continued by
+/// another.
 fn rich(source: &Row, target: &Row) -> Value {
     let by = |row: &Row| (row.model(), decode(row, row.answer).message.content);
     let (from, said) = by(source);
     let (to, own) = by(target);
     let said = serde_json::to_value(said).unwrap();
-    // Calls may have the same ids again, items of one server have not.
+    // Ids of calls may repeat, those of a server's items must not.
     let own = serde_json::to_string(&own).unwrap();
     let own = own.replace("rs_1", "rs_2").replace("msg_1", "msg_2");
     let own: Value = serde_json::from_str(&own).unwrap();
@@ -237,7 +237,7 @@ fn rich(source: &Row, target: &Row) -> Value {
         {"role": "user", "content": [text("Look \u{7}"), image], "timestamp": 2},
         answer(&from, said.clone()),
         shown,
-        // The second call has no result; this one has no call.
+        // The second call has no result; this result has no call.
         result("nobody", "asked"),
         {"role": "user", "content": "go on", "timestamp": 3},
         ended(&from, said.clone(), "error"),
@@ -247,7 +247,7 @@ fn rich(source: &Row, target: &Row) -> Value {
         {"role": "user", "content": "", "timestamp": 3},
         {"role": "user", "content": [text("")], "timestamp": 3},
         {"role": "user", "content": "more", "timestamp": 3},
-        // The same ids again, by the model that is asked now.
+        // Repeated ids, by the target model.
         answer(&to, own.clone()),
         empty,
         silent,
@@ -315,7 +315,7 @@ fn a_request_with_nothing_to_say_is_refused_or_legal() {
 
 #[test]
 fn without_a_key_nothing_is_sent() {
-    // Bedrock's requests are signed after they are made.
+    // Bedrock's requests are signed after they are built.
     let keyed = |row: &&Row| row.api != "bedrock-converse-stream";
     for row in ROWS.iter().filter(keyed) {
         let messages = json!([{"role": "user", "content": "hi"}]);

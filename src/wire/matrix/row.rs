@@ -1,7 +1,7 @@
-//! One row for each wire protocol: a recorded answer, how it words a full context, and its rules.
+//! One row for each wire protocol: a recorded answer, its error for a full context, and its rules.
 //!
-//! The streams are files, which the end-to-end tests play to the built binary too. All of them say the
-//! same: a thought, a text, two calls.
+//! The streams are files, which the end-to-end tests send to the built binary too. All have equal content:
+//! thinking, a text, two calls.
 
 use super::rule;
 use crate::llm::model::Model;
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 
 pub struct Row {
     pub api: &'static str,
-    /// Event stream of an answer with a thought, a text and two calls.
+    /// Event stream of an answer with thinking, a text and two calls.
     pub answer: &'static str,
-    /// The ids of the calls, where the protocol has any.
+    /// The ids of the calls, if the protocol has ids.
     pub ids: Option<[&'static str; 2]>,
-    /// The thought comes with proof that the server wrote it.
+    /// True if the thinking has a signature.
     pub signed: bool,
-    /// Usage is told before the first text.
+    /// True if usage is reported before the first text.
     pub early_usage: bool,
-    /// Events that say "ab" without a word of where the text begins.
+    /// Events with the text "ab" without a start of the block.
     pub bare_text: &'static [(&'static str, &'static str)],
-    /// The status and body with which a conversation that is too long is refused.
+    /// Status and body of the error for an exceeded context window.
     pub overflow: (u16, &'static str),
-    /// What the server would refuse of a request's body.
+    /// Checks a request's body against the server's rules.
     pub rule: fn(&Value) -> rule::Verdict,
 }
 
@@ -154,7 +154,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Row {
-    /// A model of this protocol that thinks and sees.
+    /// A model of this protocol with thinking and image input.
     pub fn model(&self) -> Model {
         self.model_with(json!({}))
     }
@@ -166,7 +166,7 @@ impl Row {
         testing::model(own)
     }
 
-    /// With a key that every protocol takes.
+    /// Options with a key that every protocol accepts.
     pub fn options(&self) -> StreamOptions {
         // {"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}
         let token = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";

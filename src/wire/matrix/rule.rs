@@ -1,9 +1,9 @@
-//! What each provider's public reference says a request must be, as far as a conversation can break it.
+//! Rules for requests from each provider's public documentation, as far as a conversation can violate them.
 
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// What the server would refuse.
+/// An error describes what the server would reject.
 pub type Verdict = Result<(), String>;
 
 macro_rules! must {
@@ -23,7 +23,7 @@ fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
     value[name].as_str().ok_or_else(|| format!("no text {name:?} in {value}"))
 }
 
-/// Not empty, not only blanks.
+/// Fails if the text is empty or blank.
 fn said(value: &Value, name: &str) -> Verdict {
     must!(!text(value, name)?.trim().is_empty(), "blank text in {value}");
     Ok(())
@@ -84,7 +84,7 @@ pub fn anthropic(body: &Value) -> Verdict {
     let messages = list(body, "messages")?;
     must!(messages.first().is_some_and(|first| first["role"] == "user"), "the user begins");
     must!(messages.last().is_some_and(|last| last["role"] == "user"), "nothing to answer");
-    // The server joins messages of one role that follow each other.
+    // The server joins adjacent messages of one role.
     for message in messages {
         let role = text(message, "role")?;
         if message["content"].is_string() {
@@ -379,7 +379,8 @@ pub fn google(body: &Value) -> Verdict {
     Ok(())
 }
 
-/// The gateway takes a conversation as it is stored, and looks after the rules itself.
+/// Checks a request to a pi gateway, which accepts a conversation as stored and applies the providers' rules
+/// itself.
 pub fn pi(body: &Value) -> Verdict {
     for message in list(&body["context"], "messages")? {
         let role = text(message, "role")?;

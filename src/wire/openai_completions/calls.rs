@@ -1,9 +1,9 @@
-//! Tool calls put together from their pieces.
+//! Assembles tool calls from their pieces.
 //!
-//! By the protocol a call's first piece has its index, id and name, and the later ones the index and more of
-//! the arguments. Servers leave out any of them, repeat the name or the whole arguments, give all calls one
-//! index, or one id. The rules here find the call that a piece belongs to; a call is reported once its name
-//! is known, and always has a unique id.
+//! By the protocol the first piece of a call has its index, id and name, and later pieces have the index and
+//! more arguments. Servers omit any of these, repeat the name or all arguments, give all calls one index, or
+//! one id. The rules here find the call of each piece; a call is reported once its name is known, and always
+//! has a unique id.
 
 use super::chunk::{CallDelta, CustomDelta};
 use crate::wire::answer::Answer;
@@ -13,34 +13,34 @@ use crate::wire::ids::NO_NAME;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// What some servers send for an id that they do not have.
+/// A value that some servers send for a missing id.
 const NO_ID: &str = "null";
 
-/// What servers send before they know better.
+/// Empty arguments that servers send until the real ones arrive.
 const PLACEHOLDER: &str = "{}";
 
 pub struct Calls {
     calls: Vec<Call>,
-    /// The argument that the input of a custom tool stands for, by the tool's name.
+    /// The argument that becomes the input of each custom tool, by the tool's name.
     grammar: HashMap<String, String>,
-    /// Each piece of arguments repeats all before it.
+    /// True if each piece of arguments repeats all earlier ones.
     cumulative: bool,
 }
 
 #[derive(Default)]
 struct Call {
     index: Option<u64>,
-    /// As the server gave it; empty until then.
+    /// The server's id; empty until received.
     id: String,
     name: String,
-    /// Its block, once it is made known.
+    /// The call's block, once reported.
     known: Option<usize>,
-    /// All of the arguments so far.
+    /// All arguments so far.
     text: String,
     balance: Balance,
-    /// What of `text` is not yet told.
+    /// The part of the arguments that was not reported yet.
     waiting: String,
-    /// The input of a custom tool is plain text: the value of this argument.
+    /// For a custom tool: the argument that holds its plain-text input.
     input_of: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Calls {
         Self { calls: Vec::new(), grammar, cumulative }
     }
 
-    /// Takes one piece.
+    /// Processes one piece.
     pub fn take(&mut self, piece: &CallDelta<'_>, answer: &mut Answer) {
         let function = piece.function.0.as_ref();
         let custom = piece.custom.0.as_ref().filter(|_| function.is_none());
@@ -87,14 +87,14 @@ impl Calls {
         }
     }
 
-    /// No more pieces are expected: tells what waited for them.
+    /// Reports all waiting arguments when no more pieces are expected.
     pub fn settle(&mut self, answer: &mut Answer) {
         for call in &mut self.calls {
             call.tell(true, answer);
         }
     }
 
-    /// Takes a whole call that has neither index nor id.
+    /// Adds a complete call that has neither index nor id.
     pub fn take_whole(&mut self, name: &str, arguments: String, answer: &mut Answer) {
         let mut call = Call { name: name.to_owned(), waiting: arguments, ..Call::default() };
         call.start(answer);
@@ -102,7 +102,7 @@ impl Calls {
         self.calls.push(call);
     }
 
-    /// Makes known what never got a name.
+    /// Reports calls that never got a name.
     pub fn start_nameless(&mut self, answer: &mut Answer) {
         for call in self.calls.iter_mut().filter(|call| call.known.is_none()) {
             NO_NAME.clone_into(&mut call.name);
@@ -110,7 +110,7 @@ impl Calls {
         }
     }
 
-    /// Ends the call with this block.
+    /// Ends the call with this block index.
     pub fn end(&mut self, block: usize, answer: &mut Answer) {
         let mut calls = self.calls.iter_mut();
         let Some(call) = calls.find(|call| call.known == Some(block)) else {
@@ -118,13 +118,12 @@ impl Calls {
         };
         call.close_input();
         answer.tell(block, &std::mem::take(&mut call.waiting));
-        // An id that came after the call was made known, and is nobody else's.
+        // The id if it arrived after the call was reported, and is unique.
         let late_id = Some(call.id.clone()).filter(|id| answer.claim_id(id));
         answer.end_call(block, late_id, None);
     }
 
-    /// The call that a piece belongs to; a new one where it belongs to none. `None` for a piece that
-    /// says nothing.
+    /// Finds the call of a piece, or adds a new call. `None` for an empty piece.
     fn find(
         &mut self,
         index: Option<u64>,
@@ -169,8 +168,8 @@ impl Call {
         self.known = Some(answer.begin_call(None, &self.id, &self.name));
     }
 
-    /// Tells what waits, if the call is known. A placeholder waits for what may come in its place, until
-    /// nothing does.
+    /// Reports waiting arguments if the call was reported. A placeholder waits until `settled`, since other
+    /// arguments may replace it.
     fn tell(&mut self, settled: bool, answer: &mut Answer) {
         if let Some(index) = self.known
             && (settled || self.waiting != PLACEHOLDER)
@@ -179,8 +178,8 @@ impl Call {
         }
     }
 
-    /// True if a piece that has this call's index, or no index, begins another call. Only a piece with a
-    /// name can, and only between the arguments of calls, never inside.
+    /// True if a piece with this call's index, or without an index, begins another call. Only a piece with a
+    /// name can, and only if this call's arguments are missing or complete.
     fn is_followed_by(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
         let same_id = !id.is_empty() && id == self.id;
         if name.is_empty() || self.name.is_empty() || same_id {
@@ -217,12 +216,12 @@ impl Call {
         self.waiting.push_str(piece);
     }
 
-    /// `piece` is all of the arguments again, though perhaps with other blanks.
+    /// True if `piece` repeats all arguments, possibly with other white space.
     fn repeats(&self, piece: &str) -> bool {
         if piece.trim() == self.text.trim() {
             return true;
         }
-        // A piece much shorter than the arguments is not worth the parsing.
+        // A piece much shorter than the arguments cannot repeat them, so parsing is avoided.
         if piece.len().saturating_mul(8) < self.text.len() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! What a server sends: one object for a piece of an answer, or for a whole one.
+//! The chunks of a streamed answer, and a complete answer.
 
 use super::reasoning;
 use crate::llm::message::Usage;
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A piece of an answer, read once a token: what most pieces lack is boxed, to keep moves of this small.
+/// One event of an answer. Fields that most events lack are boxed: the struct is moved once a token.
 #[derive(Debug, Default, serde::Deserialize)]
 pub struct Chunk<'a> {
     #[serde(default, borrow)]
@@ -22,7 +22,7 @@ pub struct Chunk<'a> {
     pub choices: First<Object<Choice<'a>>>,
     #[serde(default)]
     pub usage: Object<Box<RawUsage>>,
-    /// How much of the prompt llama.cpp has read.
+    /// How much of the prompt llama.cpp has processed.
     #[serde(default)]
     pub prompt_progress: Object<Box<PromptProgress>>,
     #[serde(default)]
@@ -40,12 +40,12 @@ pub struct PromptProgress {
 pub struct Choice<'a> {
     #[serde(default, borrow)]
     pub delta: Object<Delta<'a>>,
-    /// The whole answer, from a server that does not stream.
+    /// The complete answer of a server that does not stream.
     #[serde(default, borrow)]
     pub message: Object<Box<Delta<'a>>>,
     #[serde(default, borrow)]
     pub finish_reason: Text<'a>,
-    /// Usage of the answer, from servers that put it here.
+    /// Some servers report usage here.
     #[serde(default)]
     pub usage: Object<Box<RawUsage>>,
 }
@@ -96,7 +96,7 @@ pub struct CustomDelta<'a> {
     pub input: Text<'a>,
 }
 
-/// Text, or parts of text and thinking.
+/// Text, or a list of text and thinking parts.
 #[derive(Debug, Default)]
 pub enum Content<'a> {
     #[default]
@@ -110,7 +110,7 @@ pub enum Content<'a> {
 pub struct ContentPart<'a> {
     #[serde(borrow)]
     pub text: Text<'a>,
-    /// Parts again, or text.
+    /// A list of parts, or text.
     pub thinking: Option<Value>,
 }
 
@@ -132,7 +132,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// A part, or the text of one.
+/// A content part, or its text.
 #[derive(Debug, Default)]
 struct ListedPart<'a>(Option<ContentPart<'a>>);
 
@@ -153,7 +153,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ListedPart<'a> {
 }
 
 impl ContentPart<'_> {
-    /// The thinking of the part, whatever form it has.
+    /// The part's thinking as text.
     pub fn thinking_text(&self) -> String {
         match &self.thinking {
             Some(Value::String(text)) => text.clone(),
@@ -166,7 +166,7 @@ impl ContentPart<'_> {
     }
 }
 
-/// JSON as text, as it should be; or the JSON itself, which becomes text here.
+/// Arguments as JSON text. Some servers send a JSON object instead, which is converted to text.
 #[derive(Debug, Default)]
 pub struct Arguments<'a>(pub Option<Cow<'a, str>>);
 
@@ -218,7 +218,7 @@ struct CompletionDetails {
 }
 
 impl RawUsage {
-    /// What the answer has cost, by a server that says so.
+    /// The cost of the answer as reported by the server.
     pub fn bill(&self) -> Bill<'_> {
         Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
     }

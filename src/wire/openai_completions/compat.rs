@@ -1,5 +1,4 @@
-//! Differences of a server from OpenAI: guessed from the provider and the address, then overridden field by
-//! field by the model's `compat`.
+//! Compatibility switches: guessed from the provider and the URL, then overridden by the model's `compat`.
 
 use crate::llm::limits::CacheKey;
 use crate::llm::model::Model;
@@ -17,16 +16,16 @@ pub struct Compat<'a> {
     pub supports_strict_mode: bool,
     pub supports_grammar_tools: bool,
     pub supports_long_cache: bool,
-    /// System messages may stand inside the conversation.
+    /// True if system messages are accepted inside the conversation.
     pub system_in_place: bool,
-    /// System messages inside the conversation may bring tools.
+    /// True if system messages inside the conversation can add tools.
     pub tools_in_place: bool,
     pub max_tokens_field: &'a str,
-    /// Wants the field `tools`, empty if need be, when the conversation holds calls.
+    /// True if the field `tools` is required, even if empty, when the conversation contains calls.
     pub tools_with_history: bool,
     pub tool_result_name: bool,
     pub assistant_after_tool_result: bool,
-    /// Calls without text have the content "", not null.
+    /// True if messages with calls but no text must have the content "" instead of null.
     pub text_beside_calls: bool,
     pub cache_key: CacheKey,
     pub thinking_as_text: bool,
@@ -38,22 +37,23 @@ pub struct Compat<'a> {
     pub openrouter_routing: Option<&'a Value>,
     pub vercel_routing: Option<&'a Map<String, Value>>,
     pub zai_tool_stream: bool,
-    /// The server says how much of the prompt it has read, as llama.cpp does. Not in the reference.
+    /// True to request progress reports on the prompt, as llama.cpp supports. Not in the reference.
     pub prompt_progress: bool,
     pub vllm_priority: Option<&'a Value>,
-    /// Mark what is to be cached, as on Anthropic's own protocol.
+    /// True to mark what to cache, as in Anthropic's protocol.
     pub cache_markers: bool,
     pub session_headers: Option<SessionHeaders>,
-    /// `<think>` inside the content is thinking. Not in the reference; guessed only for servers nearby: a model may
-    /// write about the tag.
+    /// True if `<think>` inside the content is thinking. Not in the reference; guessed only for local
+    /// servers, since a model may write about the tag.
     pub think_tags: bool,
-    /// A call of a known tool, written as text, is a call. Not in the reference; guessed only for servers nearby.
+    /// True if a known tool's call written as text is a call. Not in the reference; guessed only for local
+    /// servers.
     pub text_tool_calls: bool,
-    /// Each piece of a call's arguments repeats all before it. Not in the reference; never guessed.
+    /// True if each piece of arguments repeats all earlier ones. Not in the reference; never guessed.
     pub cumulative_arguments: bool,
 }
 
-/// How thinking is asked for.
+/// The format of fields that request thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingFormat {
     OpenAi,
@@ -69,18 +69,18 @@ pub enum ThinkingFormat {
     AntLing,
 }
 
-/// The headers that lead a session's requests to the same cache.
+/// The headers by which a session's requests reach one cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionHeaders {
     /// `session_id`, `x-client-request-id` and `x-session-affinity`.
     Full,
     /// `x-client-request-id` and `x-session-affinity`.
     WithoutSession,
-    /// `x-session-id` alone.
+    /// Only `x-session-id`.
     Single,
 }
 
-/// Vendor that serves the model, recognised by its address.
+/// The vendors that a model's provider or base URL indicates.
 struct Vendor {
     zai: bool,
     together: bool,
@@ -249,7 +249,7 @@ impl<'a> Compat<'a> {
 }
 
 impl ThinkingFormat {
-    /// What is not known here is asked for as on OpenAI.
+    /// Parses the name of a format; an unknown name means OpenAI's format.
     fn parse(name: &str) -> Self {
         match name {
             "openrouter" => Self::OpenRouter,

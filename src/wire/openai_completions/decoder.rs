@@ -1,9 +1,8 @@
-//! An answer of chat completions.
+//! Decodes an answer of chat completions.
 //!
-//! By default all text of an answer is one block and all thinking another, however they alternate; each call
-//! of a tool is a block of its own. The protocol does not say where a block ends: all end with the answer,
-//! in the order in which they began. Where a profile keeps the order ([`Reading::in_order`]), each run of
-//! text or thinking is a block.
+//! By default all text of an answer is one block and all thinking another, even if they alternate; each tool
+//! call is a block. The protocol does not mark ends of blocks: all blocks end with the answer, in the order
+//! in which they began. With [`Reading::in_order`] each run of text or thinking is a block.
 
 use super::calls::Calls;
 use super::chunk::{Chunk, Content, Delta};
@@ -20,17 +19,17 @@ use crate::wire::{grammar, parse};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a profile's answers are read.
+/// How a profile's answers are decoded.
 pub struct Reading {
-    /// What each `finish_reason` means.
+    /// Converts a `finish_reason`.
     pub stop_reason: fn(&str) -> Result<StopReason, StreamError>,
-    /// AssistantBlock of an answer that ends without a reason; `None` where servers give none.
+    /// Error text for an answer that ends without a reason; `None` if the server sends no reasons.
     pub no_reason: Option<&'static str>,
-    /// Turns an id made up for a call into one that the server takes back.
+    /// Converts a generated call id to a form that the server accepts.
     pub id_form: fn(&str) -> String,
-    /// A run of text or of thinking is a block.
+    /// True if each run of text or thinking is a block.
     pub in_order: bool,
-    /// What is no chunk is an error, instead of ignored.
+    /// True if an invalid chunk is an error; otherwise it is ignored.
     pub is_strict: bool,
     /// True if usage reports the number of thinking tokens, even as zero.
     pub counts_thinking: bool,
@@ -44,21 +43,20 @@ pub struct ChunkReader {
     provider: String,
     reading: Reading,
     blocks: Blocks,
-    /// Looks into plain text, where that is wanted.
+    /// Finds thinking and tool calls in plain text, if enabled.
     inline: Option<Inline>,
 }
 
-/// The blocks of the answer.
 struct Blocks {
     in_order: bool,
-    /// Indexes of the block of text and the block of thinking that pieces go to.
+    /// Index of the current text block, and of the current thinking block.
     text: Option<usize>,
     thinking: Option<usize>,
-    /// The field that thinking came in.
+    /// The field in which thinking arrived.
     reasoning_field: Option<&'static str>,
     details: reasoning::Details,
     calls: Calls,
-    /// All text so far, while it may yet turn out to be thinking.
+    /// All text so far, while it may turn out to be thinking.
     unsure: Option<String>,
 }
 
@@ -126,8 +124,8 @@ impl ChunkReader {
     }
 
     fn delta(&mut self, delta: Delta<'_>, answer: &mut Answer) {
-        // Thinking first: proxies put the whole answer into one piece.
-        // The first that says something: some servers send the same text in two of them.
+        // Thinking comes first, since proxies send the whole answer in one piece. Only the first field with
+        // text is used: some servers send one text in two fields.
         let fields = [
             ("reasoning_content", &delta.reasoning_content),
             ("reasoning", &delta.reasoning),
@@ -207,7 +205,7 @@ impl Reader for ChunkReader {
             return Err(error_of(body, "answer"));
         }
         self.chunk(chunk, true, answer)?;
-        // All of it is here, whatever it does not say.
+        // The answer is complete, even without a stop reason.
         if !answer.is_finished() {
             answer.finish(Ok(StopReason::Stop));
         }
@@ -247,12 +245,12 @@ impl Blocks {
         answer.tell(index, text);
     }
 
-    /// The block of thinking, which begins if there is none.
+    /// The index of the thinking block, which is begun if there is none.
     fn thinking(&mut self, answer: &mut Answer) -> usize {
         *self.thinking.get_or_insert_with(|| answer.begin(Kind::Thinking, None))
     }
 
-    /// Ends the runs but `keep`, where the blocks are in order.
+    /// Ends the current runs except `keep`, if blocks are in order.
     fn end_runs(&mut self, keep: Option<usize>, answer: &mut Answer) {
         if !self.in_order {
             return;
@@ -264,7 +262,7 @@ impl Blocks {
         }
     }
 
-    /// Takes what was found in plain text.
+    /// Adds content found in plain text.
     fn piece(&mut self, piece: Piece<'_>, answer: &mut Answer) {
         match piece {
             Piece::Text(text) => {
@@ -286,7 +284,7 @@ impl Blocks {
         }
     }
 
-    /// The text so far was thinking: its block ends, and begins again as what it was.
+    /// Turns all text so far into thinking: ends the text block and begins a thinking block at its index.
     fn rethink(&mut self, answer: &mut Answer) {
         let Some(said) = self.unsure.take() else {
             return;
@@ -317,7 +315,7 @@ impl Blocks {
     }
 }
 
-/// True for JSON that is an error, or holds one.
+/// True if JSON is or contains an error.
 fn is_error(value: &Value) -> bool {
     value.get("error").is_some_and(|error| !fault::is_nothing(error)) || value.get("message").is_some()
 }

@@ -1,8 +1,8 @@
-//! What local models write into plain text: thinking between tags, and tool calls.
+//! Finds thinking between tags and tool calls in the plain text of local models.
 //!
-//! A server whose template knows the model takes these out; one that does not passes them on. Text goes
-//! through as it comes; only what may be the beginning of a mark is held back until it is told apart.
-//! A call counts as one when it is whole and names a tool that was offered, else it stays text.
+//! A server whose template fits the model extracts them; others leave them in the text. Text is passed on as
+//! it arrives; only a possible start of a tag is held back until the tag is recognized. A call counts only if
+//! it is complete and names an offered tool; otherwise it remains text.
 
 use super::inline_call::{Capture, Captured, Left};
 use memchr::memchr2;
@@ -13,20 +13,20 @@ const THINK: &str = "<think>";
 const THINK_END: &str = "</think>";
 const CALL_END: &str = "</tool_call>";
 
-/// The marks that a call may begin with.
+/// The tags that a call may begin with.
 const CALLS: [&str; 3] = ["<tool_call>", "<function=", "[TOOL_CALLS]"];
 
-/// More blank text than this at the start is passed on.
+/// Maximum length of blank text that is held back at the start, in bytes.
 const BLANK_LIMIT: usize = 256;
 
-/// Tools by name, with the schemas of their arguments.
+/// The schemas of tools' arguments, by tool name.
 pub type Tools = HashMap<String, Value>;
 
 #[derive(Debug, PartialEq)]
 pub enum Piece<'a> {
     Text(&'a str),
     Thinking(&'a str),
-    /// All text before this was thinking: the template had opened the tag.
+    /// All earlier text was thinking: the template had opened the tag.
     WasThinking,
     Call {
         name: String,
@@ -36,20 +36,20 @@ pub enum Piece<'a> {
 
 pub struct Inline {
     think_tags: bool,
-    /// Empty: no calls are looked for.
+    /// The offered tools; empty if tool calls are not searched for.
     tools: Tools,
     state: State,
-    /// The beginning of what may be a mark, or blank text before one.
+    /// A possible start of a tag, or blank text before one.
     held: String,
-    /// Blank text is dropped until something else comes.
+    /// True while blank text is dropped.
     skip_blanks: bool,
-    /// No text has been passed on.
+    /// True until text is passed on.
     fresh: bool,
-    /// The last text that was passed on ended in a newline.
+    /// True if the last text that was passed on ended in a newline.
     at_line_start: bool,
-    /// A closing tag was seen; later ones mean nothing.
+    /// True after a closing thinking tag; further ones are text.
     thought: bool,
-    /// The last thing was a call, and its closing tag may follow.
+    /// True directly after a call, whose closing tag may follow.
     after_call: bool,
 }
 
@@ -59,10 +59,10 @@ enum State {
     Call(Box<Capture>),
 }
 
-/// What a look at the beginning of a text finds.
+/// The result of searching for a tag at the start of a text.
 enum Look {
     Mark(&'static str),
-    /// More is needed to tell.
+    /// More text is needed to decide.
     Perhaps,
     Nothing,
 }
@@ -91,11 +91,11 @@ impl Inline {
         self.run(&joined, sink);
     }
 
-    /// No more text comes: what was held back is what it looks like.
+    /// Passes on the text that was held back, at the end of the answer.
     pub fn end(&mut self, sink: &mut impl FnMut(Piece<'_>)) {
         let held = std::mem::take(&mut self.held);
         match std::mem::replace(&mut self.state, State::Text) {
-            // Blank text that was held back for what may follow it says nothing.
+            // Blank text that was held back is dropped.
             State::Text if held.trim().is_empty() => {}
             State::Text => self.pass(&held, sink),
             State::Thinking => self.think(&held, sink),
@@ -116,7 +116,8 @@ impl Inline {
                         self.take_call(captured, sink);
                         match left {
                             Left::OfMore(used) => rest.get(used..).unwrap_or_default(),
-                            // Only a capture that began before this text leaves such: not again in there.
+                            // Only a capture that began before this text leaves earlier text, so the
+                            // recursion ends.
                             Left::Earlier(text) => return self.run(&text, sink),
                         }
                     }
@@ -125,7 +126,7 @@ impl Inline {
         }
     }
 
-    /// Passes text on up to the next mark, and gives what is left to do.
+    /// Passes text on up to the next tag, and returns the rest.
     fn run_text<'t>(&mut self, text: &'t str, sink: &mut impl FnMut(Piece<'_>)) -> &'t str {
         let text = if self.skip_blanks { text.trim_start() } else { text };
         if text.is_empty() {
@@ -261,7 +262,7 @@ impl Inline {
     }
 }
 
-/// Every mark begins with one of two characters, both a single byte.
+/// The position of a possible tag: every tag begins with one of two bytes.
 fn find_mark_start(text: &str, from: usize) -> Option<usize> {
     let rest = text.as_bytes().get(from..)?;
     memchr2(b'<', b'[', rest).map(|at| from + at)

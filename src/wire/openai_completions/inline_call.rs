@@ -1,4 +1,4 @@
-//! A tool call that a model wrote as text, from its first mark to its end.
+//! Parses a tool call that a model wrote as text.
 //!
 //! | first mark | form |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `<function=` | `NAME>`, then any number of `<parameter=KEY>VALUE</parameter>`, then `</function>` |
 //! | `[TOOL_CALLS]` | a list of such objects, or `NAME[ARGS]{…}` |
 //!
-//! What turns out to be none of these is given back as the text it was.
+//! Text in any other form is returned unchanged.
 
 use super::inline::Tools;
 use crate::wire::balance::Balance;
@@ -19,7 +19,7 @@ const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 const ARGS: &str = "[ARGS]";
 
-/// A name or key longer than this is none, in bytes.
+/// Maximum length of a name or key, in bytes.
 const NAME_LIMIT: usize = 256;
 
 pub enum Captured {
@@ -27,18 +27,18 @@ pub enum Captured {
     Text(String),
 }
 
-/// What follows the end of a capture.
+/// The text after the end of a capture.
 pub enum Left {
-    /// The piece that was taken last, from here on.
+    /// The rest of the last piece, from this offset.
     OfMore(usize),
-    /// This; some of it came with earlier pieces.
+    /// This text, a part of which arrived with earlier pieces.
     Earlier(String),
 }
 
 pub struct Capture {
-    /// Everything from the mark on.
+    /// All text from the opening tag on.
     text: String,
-    /// Up to where `text` is understood.
+    /// Length of the part of `text` that was parsed.
     at: usize,
     form: Form,
 }
@@ -51,13 +51,13 @@ enum Form {
     Json {
         start: usize,
         balance: Balance,
-        /// Arguments alone, when the name stood before them.
+        /// Name of the tool, if it came before the arguments.
         name: Option<String>,
     },
     Function {
         name: String,
         arguments: Map<String, Value>,
-        /// The key whose value is being read, and where that began.
+        /// The key whose value is being read, and the start of the value.
         key: Option<(String, usize)>,
     },
     /// The name of a function up to `>`.
@@ -85,7 +85,7 @@ impl Capture {
         }
     }
 
-    /// Takes more text. When the call has ended: what it was, and what is left to look at.
+    /// Adds text. At the end of the call returns the call or the text, and what follows it.
     pub fn feed(&mut self, more: &str, tools: &Tools) -> Option<(Captured, Left)> {
         let before = self.text.len();
         self.text.push_str(more);
@@ -106,7 +106,7 @@ impl Capture {
         Some((captured.unwrap_or_else(text), left))
     }
 
-    /// No more text comes: half a call is no call.
+    /// The captured text, at the end of the answer: an incomplete call is text.
     pub fn into_text(self) -> String {
         self.text
     }
@@ -141,7 +141,7 @@ impl Capture {
         }
     }
 
-    /// Decides by what follows the mark.
+    /// Chooses the form by the text after the opening tag.
     fn choose(&mut self) -> Step {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let trimmed = rest.trim_start();
@@ -183,7 +183,7 @@ impl Capture {
             let bytes = self.text.as_bytes();
             let unseen = bytes.get(self.at..).unwrap_or_default();
             let Some(found) = memmem::find(unseen, PARAMETER_END.as_bytes()) else {
-                // The end may be half here: the next look begins before it.
+                // The end tag may be incomplete: the next search begins before it.
                 self.at = (bytes.len().saturating_sub(PARAMETER_END.len())).max(*start);
                 return Step::More;
             };
@@ -231,7 +231,7 @@ enum Name<'a> {
     None,
 }
 
-/// A name at the beginning of `text`, up to `end`.
+/// Reads a name at the start of `text`, up to `end`.
 fn take_name<'a>(text: &'a str, end: &str) -> Name<'a> {
     let length = text.find(|c: char| !(c.is_alphanumeric() || "_-.:/ ".contains(c)));
     let (name, rest) = text.split_at(length.unwrap_or(text.len()));
@@ -246,8 +246,8 @@ fn take_name<'a>(text: &'a str, end: &str) -> Name<'a> {
     }
 }
 
-/// The calls that `json` stands for: an object, a list of them, or the arguments of `name`. `None` if any
-/// of them is none.
+/// The calls in `json`: an object, a list of objects, or the arguments of `name`. `None` if any of them is
+/// not a call of a known tool.
 fn calls(json: &str, name: Option<String>, tools: &Tools) -> Option<Vec<(String, Map<String, Value>)>> {
     let value: Value = serde_json::from_str(json).ok()?;
     let known = |name: &str| tools.contains_key(name);
@@ -278,7 +278,7 @@ fn calls(json: &str, name: Option<String>, tools: &Tools) -> Option<Vec<(String,
     calls.collect()
 }
 
-/// A value given as text: as it is for a text, else as the JSON that it is.
+/// Converts the text of a parameter: a string if the schema says so, otherwise JSON if it is valid.
 fn typed(schema: Option<&Value>, key: &str, text: &str) -> Value {
     let text = text.strip_prefix('\n').unwrap_or(text);
     let text = text.strip_suffix('\n').unwrap_or(text);

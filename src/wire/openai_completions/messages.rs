@@ -1,4 +1,4 @@
-//! The conversation in the form of chat completions.
+//! Converts the conversation to the format of chat completions.
 
 use super::compat::Compat;
 use super::reasoning;
@@ -16,13 +16,14 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// AssistantBlock by nobody: some servers refuse a user's message right after a tool's result.
+/// An assistant message between a tool result and a user message, which some servers reject directly after
+/// one another.
 pub const BRIDGE: &str = "I have processed the tool results.";
 pub const SEE_IMAGE: &str = "(see attached image)";
 pub const NO_OUTPUT: &str = "(no tool output)";
 const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
 
-/// The longest id of a call that OpenAI takes, in characters.
+/// Maximum length of a call id at OpenAI, in characters.
 const ID_LIMIT: usize = 40;
 
 #[derive(Default, Serialize)]
@@ -84,7 +85,7 @@ enum WireCall<'a> {
 #[derive(Serialize)]
 struct WireFunction<'a> {
     name: Cow<'a, str>,
-    /// JSON, as text.
+    /// JSON as text.
     arguments: String,
 }
 
@@ -94,8 +95,8 @@ struct WireCustom<'a> {
     input: Cow<'a, str>,
 }
 
-/// All messages of the request. `told`: so many system messages have their tools in the request's own list; the
-/// later ones declare them in place.
+/// All messages of the request. `told`: number of system messages whose tools are in the request's tool list;
+/// later ones declare their tools in place.
 pub fn convert<'a>(
     model: &'a Model,
     context: &'a Context,
@@ -171,7 +172,7 @@ impl<'a> WireMessage<'a> {
         self.role == "system" || self.role == "developer"
     }
 
-    /// Text as a list of one part, the only form that can carry a mark.
+    /// Converts text to a list of one part, the only form that can carry a cache mark.
     fn split(&mut self) {
         let parts = match self.content.take() {
             Some(WireContent::Text(text)) if !text.is_empty() => {
@@ -183,7 +184,7 @@ impl<'a> WireMessage<'a> {
         self.content = Some(parts);
     }
 
-    /// Marks the last text; false when there is none.
+    /// Marks the last text part for caching; false if there is none.
     fn mark(&mut self, mark: CacheControl) -> bool {
         let Some(WireContent::Parts(parts)) = &mut self.content else {
             return false;
@@ -210,9 +211,8 @@ impl<'a> WirePart<'a> {
     }
 }
 
-/// Marks the prompt and the last message with text. Every text becomes a list of parts, the marked ones
-/// and the others alike: the mark moves on with the conversation, and a message must not change its form
-/// when it does.
+/// Marks the prompt and the last message with text for caching. The text of every message becomes a list of
+/// parts, so that a message keeps its form when the mark moves on.
 pub fn mark_cached(messages: &mut [WireMessage<'_>], mark: CacheControl) {
     for message in messages.iter_mut() {
         message.split();
@@ -240,7 +240,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
     Some(WireMessage::parts("user", parts.map(WirePart::of).collect()))
 }
 
-/// `None` for an answer without text and calls.
+/// Converts an answer; `None` if it has neither text nor calls.
 fn assistant_message<'a>(
     answer: Assistant<'a>,
     model: &Model,
@@ -296,7 +296,7 @@ fn assistant_message<'a>(
             let texts = texts.into_iter().map(WirePart::text);
             Some(WireContent::Parts(std::iter::once(thinking).chain(texts).collect()))
         }
-        // Plain text, not parts: some models copy the form of parts into their answers.
+        // Plain text instead of parts: some models copy the format of parts into their answers.
         _ => match texts.as_slice() {
             [] if compat.assistant_after_tool_result || compat.text_beside_calls => {
                 Some(WireContent::Text("".into()))
@@ -344,7 +344,7 @@ fn result_message<'a>(result: CallResult<'a>, compat: &Compat<'_>) -> WireMessag
     }
 }
 
-/// The images of all results behind a line of text, for a message of their own: results carry none.
+/// The images of all results after a line of text, for a separate message: results cannot contain images.
 fn result_images<'a>(results: &[CallResult<'a>]) -> Vec<WirePart<'a>> {
     let parts = results.iter().flat_map(|result| &result.parts);
     let images = parts.filter(|part| matches!(part, Part::Image(_)));
@@ -355,8 +355,8 @@ fn result_images<'a>(results: &[CallResult<'a>]) -> Vec<WirePart<'a>> {
     images
 }
 
-/// An id of another protocol as this one takes it. Ids of the Responses API are two joined by `|`, the
-/// second up to some 400 characters; both are needed to tell the calls of one turn apart.
+/// Converts an id of another protocol. An id of the Responses API has two parts joined by `|`, the second
+/// with up to some 400 characters; both are needed to distinguish the calls of one turn.
 fn legal_id(provider: &str, id: &str) -> String {
     let Some((call, item)) = id.split_once('|') else {
         let limit = if provider == "openai" { ID_LIMIT } else { usize::MAX };

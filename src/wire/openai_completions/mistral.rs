@@ -1,8 +1,8 @@
-//! Mistral's chat completions: the profile behind the api `mistral-conversations`.
+//! Mistral's chat completions: the profile of the api `mistral-conversations`.
 //!
-//! What a server sends is read as at OpenAI. What it takes differs: ids of calls have nine letters and
-//! digits, thinking is a part of content, a user does not speak right after a tool, and models think by a
-//! mode or by an effort.
+//! Answers are decoded as OpenAI's. Requests differ: call ids have nine letters and digits, thinking is a
+//! content part, a user message must not follow a tool result directly, and thinking is requested by a mode
+//! or an effort.
 
 use super::decoder::Reading;
 use super::messages::{BRIDGE, NO_OUTPUT, SEE_IMAGE};
@@ -39,12 +39,12 @@ const READING: Reading = Reading {
     cumulative_arguments: false,
 };
 
-/// Sent where the model's map has no word for a level: there is one effort.
+/// The effort if the model's map has no name for a level.
 const EFFORT: &str = "high";
 
 const TOOL_ERROR: &str = "[tool error] ";
 
-/// Every id of a call has this many letters and digits, and nothing else.
+/// Required length of a call id, in letters and digits.
 const ID_LENGTH: usize = 9;
 
 fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
@@ -52,7 +52,7 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
         "stop" => Ok(StopReason::Stop),
         "length" | "model_length" => Ok(StopReason::Length),
         "tool_calls" => Ok(StopReason::ToolUse),
-        // A failure of the server, which may be over soon.
+        // A failure of the server, which may be temporary.
         "error" => Err(fault::stopped("Provider stopped with: error (server error)".to_owned())),
         other => Err(fault::stopped(format!("Provider stopped with: {other}"))),
     }
@@ -87,7 +87,7 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Bod
     body.set_some("temperature", options.temperature.as_ref());
     body.set_some("max_tokens", limits::output_tokens(model, context, options).as_ref());
     body.set_some("tool_choice", options.tool_choice.map(ToolChoice::name));
-    // A model with a map of levels thinks by effort; another is switched to a mode.
+    // A model with a level map takes an effort, other models a mode.
     let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
     match (level, model.thinking_level_map.as_ref().filter(|_| model.reasoning)) {
         (Some(level), Some(_)) => {
@@ -98,7 +98,7 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Bod
         (None, None) => {}
     }
     body.set_some("prompt_cache_key", limits::cache_key(options).as_ref());
-    // Last: what the user names outright wins.
+    // Last, so that the user's parameters override all others.
     body.merge(limits::sampling_params(model, options));
     Ok(body)
 }
@@ -110,7 +110,7 @@ struct WireMessage<'a> {
     tool_call_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Cow<'a, str>>,
-    /// False: the answer is a whole one, not the beginning of the next.
+    /// False if the answer is complete, not the beginning of the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     prefix: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ struct WireCall<'a> {
 #[derive(Serialize)]
 struct WireFunction<'a> {
     name: Cow<'a, str>,
-    /// JSON, as text.
+    /// JSON as text.
     arguments: String,
 }
 
@@ -183,7 +183,7 @@ fn convert<'a>(model: &Model, context: &'a Context, transcript: &Transcript<'a>)
     messages
 }
 
-/// Adds what is not the model's to say.
+/// Appends a user or system message, with a bridging assistant message after a tool result.
 fn speak<'a>(messages: &mut Vec<WireMessage<'a>>, message: WireMessage<'a>) {
     if messages.last().is_some_and(|last| last.role == "tool") {
         let bridge = WireMessage::text("assistant", Cow::Borrowed(BRIDGE));
@@ -219,7 +219,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
     Some(WireMessage { role: "user", content: Some(content), ..WireMessage::default() })
 }
 
-/// `None` for an answer without text, thinking and calls.
+/// Converts an answer; `None` if it has no text, thinking or calls.
 fn assistant_message(answer: Assistant<'_>) -> Option<WireMessage<'_>> {
     let mut parts = Vec::new();
     let mut tool_calls = Vec::new();
@@ -276,7 +276,7 @@ fn result_message(result: CallResult<'_>) -> WireMessage<'_> {
     }
 }
 
-/// The id itself if it has the form, else one made from it.
+/// The id itself if it has the required form, otherwise one derived from it.
 pub fn legal_id(id: &str) -> String {
     let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
     if plain.len() == ID_LENGTH {

@@ -1,9 +1,9 @@
-//! OpenAI's chat completions, as spoken by OpenAI and by everyone who says so.
+//! OpenAI's chat completions, for OpenAI and compatible servers.
 //!
-//! The protocol is the common tongue of gateways and of servers on one's own machine, and most of this
-//! folder is about their dialects: [`compat`] knows who differs in what, [`thinking`] how each is asked to
-//! think, [`inline`] what small models write into plain text. A server that takes requests of another form
-//! and answers alike is a [`Profile`]: a file beside `mistral.rs` and a row in `wire`'s table.
+//! Most gateways and local servers use this protocol, and much of this folder handles their differences:
+//! [`compat`] lists the differences of each server, [`thinking`] has the formats for requesting thinking,
+//! [`inline`] finds thinking and calls in the plain text of small models. A server with another request
+//! format and equal answers is a [`Profile`]: a file beside `mistral.rs` and a row in the table of `wire`.
 
 mod calls;
 mod chunk;
@@ -30,11 +30,11 @@ use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
 use decoder::{ChunkReader, Reading};
 
-/// Who speaks chat completions, and how.
+/// A kind of server: how requests are built and answers decoded.
 pub struct Profile {
     request: fn(&Model, &Context, &StreamOptions) -> Result<HttpRequest, StreamError>,
     reading: fn(&Model) -> Reading,
-    /// An abort ends the blocks that are open.
+    /// True if an abort ends the open blocks.
     closes_when_aborted: bool,
 }
 

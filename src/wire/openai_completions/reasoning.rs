@@ -1,8 +1,8 @@
-//! Thinking in chat completions: the field it came in, or the provider's own record of it.
+//! Thinking in chat completions: its field name, or the provider's record of it.
 //!
-//! There is no standard. Servers send thinking as text in one of three fields, and want it back in the
-//! same; some add `reasoning_details`, pieces of a record that is to be sent back whole. Either is kept
-//! in the block's signature: the field's name, or the record as JSON.
+//! There is no standard. Servers send thinking as text in one of three fields, and expect it back in that
+//! field; some also send `reasoning_details`, pieces of a record that must be sent back whole. The block's
+//! signature stores either the field's name or the record as JSON.
 
 use crate::wire::parse;
 use crate::wire::parse::{Lenient, Text};
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The field in which thinking with this signature goes back.
+/// The field in which thinking with this signature is sent back.
 pub fn field(provider: &str, signature: &str) -> Option<&'static str> {
     match signature {
-        // This provider sends one and takes the other.
+        // This provider sends one field and accepts the other.
         "reasoning" if provider == "opencode-go" => Some("reasoning_content"),
         "reasoning" => Some("reasoning"),
         "reasoning_content" => Some("reasoning_content"),
@@ -24,7 +24,7 @@ pub fn field(provider: &str, signature: &str) -> Option<&'static str> {
     }
 }
 
-/// The record kept in a signature.
+/// The record stored in a signature.
 pub fn parse_details(signature: Option<&str>) -> Option<Value> {
     let details: Value = serde_json::from_str(signature?.trim_start()).ok()?;
     let list = details.as_array()?;
@@ -35,7 +35,7 @@ fn is_detail(detail: &Value) -> bool {
     Piece::deserialize(detail).is_ok_and(|piece| piece.kind().is_some())
 }
 
-/// The sealed detail that older sessions keep on a call.
+/// The encrypted detail that older sessions store on a call.
 pub fn parse_legacy_detail(signature: Option<&str>) -> Option<Value> {
     let detail: Value = serde_json::from_str(signature?).ok()?;
     let filled = |name: &str| detail[name].as_str().is_some_and(|text| !text.is_empty());
@@ -43,13 +43,13 @@ pub fn parse_legacy_detail(signature: Option<&str>) -> Option<Value> {
     (sealed && is_detail(&detail)).then_some(detail)
 }
 
-/// The record as it streams in.
+/// The record of a streamed answer.
 #[derive(Default)]
 pub struct Details(Vec<Map<String, Value>>);
 
 impl Details {
-    /// Takes a piece: text continues text, a summary a summary, the rest stands alone. False for what is
-    /// no detail.
+    /// Adds a piece. A text or summary extends a preceding detail of its kind; other details are separate.
+    /// False if the piece is not a valid detail.
     pub fn push(&mut self, piece: Piece<'_>) -> bool {
         let Some(kind) = piece.kind() else {
             return false;
@@ -66,7 +66,7 @@ impl Details {
         true
     }
 
-    /// The record as a signature; `None` if there was none.
+    /// The record as a signature; `None` if there is none.
     pub fn signature(&self) -> Option<String> {
         if self.0.is_empty() {
             return None;
@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// The field that a detail of this kind must have.
+    /// The required text field of a detail of this kind.
     fn text_field(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -107,7 +107,7 @@ fn continues(last: &Map<String, Value>, kind: Kind) -> bool {
     kind != Kind::Encrypted && last.and_then(Kind::parse) == Some(kind)
 }
 
-/// Takes over what a later piece says and the earlier ones did not.
+/// Adds fields of a later piece that were missing so far.
 fn fill_in(detail: &mut Map<String, Value>, piece: &Piece<'_>) {
     for name in ["signature", "id", "format", "index"] {
         let absent = match detail.get(name) {
@@ -128,8 +128,8 @@ fn fill_in(detail: &mut Map<String, Value>, piece: &Piece<'_>) {
     }
 }
 
-/// A piece of the record: the fields of an object in their order, with texts borrowed from the frame.
-/// One comes with nearly every delta of thinking.
+/// A piece of the record: an object's fields in order, with texts borrowed from the frame, since nearly every
+/// thinking delta has one.
 #[derive(Debug, Default)]
 pub struct Piece<'a>(Vec<(Cow<'a, str>, Field<'a>)>);
 
@@ -161,7 +161,7 @@ impl Piece<'_> {
         }
     }
 
-    /// `None` for what is no detail.
+    /// `None` if the piece is not a valid detail.
     fn kind(&self) -> Option<Kind> {
         let kind = Kind::parse(self.text("type")?)?;
         self.text(kind.text_field())?;

@@ -1,4 +1,4 @@
-//! A request for chat completions.
+//! Builds a request for chat completions.
 
 use super::compat::{Compat, SessionHeaders};
 use super::decoder::Reading;
@@ -19,7 +19,7 @@ use crate::wire::{azure, endpoint};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Keeps the models under an address and names of the user's own.
+/// A provider with the user's own URLs and deployment names.
 const AZURE: &str = "azure";
 
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ struct StreamSettings {
 pub static OPENAI: Profile = Profile {
     request,
     reading,
-    // The reference's client library takes an abort for the end of the answer.
+    // The reference's client library treats an abort as the end of the answer.
     closes_when_aborted: true,
 };
 
@@ -154,7 +154,7 @@ fn body(
             body.set("tool_stream", &true);
         }
     } else if compat.tools_with_history && has_tool_history(&transcript) {
-        // Proxies before Anthropic's models want the field when the conversation holds calls.
+        // Proxies for Anthropic's models require the field if the conversation contains calls.
         body.set("tools", &tools);
     }
     body.set_some("tool_choice", options.tool_choice.map(ToolChoice::name));
@@ -164,7 +164,7 @@ fn body(
     if let Some(routing) = compat.vercel_routing.and_then(gateway_options) {
         body.set("providerOptions", &routing);
     }
-    // Last: what the user names outright wins.
+    // Last, so that the user's parameters override all others.
     body.merge(limits::sampling_params(model, options));
     Ok(body)
 }

@@ -1,4 +1,4 @@
-//! How a model is asked to think: eleven ways, none of them standard.
+//! Requests thinking in one of eleven vendor formats.
 
 use super::compat::{Compat, ThinkingFormat};
 use crate::llm::body::Body;
@@ -8,13 +8,13 @@ use crate::llm::options::StreamOptions;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What is asked of one request.
+/// The thinking settings of one request.
 pub struct Thinking<'a> {
     model: &'a Model,
     compat: &'a Compat<'a>,
-    /// `None`: no thinking.
+    /// `None` for no thinking.
     level: Option<ThinkingLevel>,
-    /// Tokens, so that an answer fits beside it.
+    /// Thinking budget in tokens, which leaves room for an answer.
     budget: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ struct QwenTemplate {
 }
 
 impl<'a> Thinking<'a> {
-    /// `max_tokens` is the limit that thinking shares with the answer.
+    /// `max_tokens` limits thinking and answer together.
     pub fn new(
         model: &'a Model,
         compat: &'a Compat<'a>,
@@ -58,12 +58,12 @@ impl<'a> Thinking<'a> {
         Self { model, compat, level, budget }
     }
 
-    /// Writes the fields of the model's way.
+    /// Writes the fields of the model's format.
     pub fn write(&self, body: &mut Body) {
         if self.model.reasoning {
             self.write_format(body);
         }
-        // Independent of the way: without it, thinking can take the whole answer's tokens.
+        // Sent with every format: without a budget, thinking can use up the whole output limit.
         if let Some(field) = self.compat.thinking_budget_field {
             body.set_some(field, self.budget.as_ref());
         }
@@ -135,13 +135,13 @@ impl<'a> Thinking<'a> {
         }
     }
 
-    /// The provider's word for the level, else ours.
+    /// The provider's name for the level, otherwise the level's own name.
     fn word(&self) -> Option<&'a str> {
         let level = self.level?;
         Some(self.model.thinking_word(level).unwrap_or(level.name()))
     }
 
-    /// Like `word`, but none where the map says `null`.
+    /// The provider's name for `level`, otherwise its own name; `None` if the map says `null`.
     fn word_unless_null(&self, level: ThinkingLevel) -> Option<&'a str> {
         let map = self.model.thinking_level_map.as_ref();
         match map.and_then(|map| map.get(level.name())) {
@@ -150,7 +150,7 @@ impl<'a> Thinking<'a> {
         }
     }
 
-    /// The word for the level, or for no thinking where the model can do without.
+    /// The name of the level; without thinking the name for `off`, if the model can switch thinking off.
     fn word_or_off(&self) -> Option<&'a str> {
         let off = || {
             let word = self.model.thinking_word(ThinkingLevel::Off);
@@ -164,7 +164,8 @@ impl<'a> Thinking<'a> {
         !matches!(map.and_then(|map| map.get("off")), Some(Value::Null))
     }
 
-    /// The effort for a template: the map's word for the level or for `off`, else the level's own name.
+    /// The effort for a chat template: the map's name for the level or for `off`, otherwise the level's own
+    /// name.
     fn template_effort(&self) -> Option<&'a str> {
         match self.level {
             Some(level) => self.word_unless_null(level),
@@ -172,7 +173,7 @@ impl<'a> Thinking<'a> {
         }
     }
 
-    /// The values for a chat template, with `$var` objects filled in. `None` when nothing is left.
+    /// The values for a chat template, with `$var` objects replaced. `None` if there are none.
     fn template(&self, values: Option<&Map<String, Value>>) -> Option<Map<String, Value>> {
         let values = values?.iter();
         let values = values.filter_map(|(key, value)| {

@@ -1,4 +1,5 @@
-//! Tools in the form of chat completions: functions, and custom tools whose input follows a grammar.
+//! Converts tools to the format of chat completions: functions, and custom tools whose input follows a
+//! grammar.
 
 use super::compat::Compat;
 use crate::llm::body::CacheControl;
@@ -29,7 +30,7 @@ struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: Cow<'a, Value>,
-    /// Left out where the server is not known to take it.
+    /// `None` if the server is not known to accept the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     strict: Option<bool>,
 }
@@ -58,7 +59,7 @@ pub fn convert<'a>(tools: &'a [ToolSpec], compat: &Compat<'_>) -> Result<Vec<Wir
     tools.collect()
 }
 
-/// Tools as functions, for a server that takes strict schemas.
+/// Tools as functions, for a server that accepts strict schemas.
 pub fn functions(tools: &[ToolSpec]) -> Result<Vec<WireTool<'_>>, StreamError> {
     let tools = tools.iter().map(|tool| Ok(WireTool { kind: function(tool, true)?, cache_control: None }));
     tools.collect()

@@ -1,9 +1,9 @@
-//! The blocks of an answer of Responses, put together from the items of the wire.
+//! Assembles the blocks of a Responses answer from its items.
 //!
-//! The server numbers its items and names them, begins each, adds to it in pieces and says it whole at its
-//! end. Servers leave out any of this: numbers (the name counts), names (the last item counts), the
-//! beginning (the first piece begins it), the pieces (the end tells what is missing). Some change an
-//! item's name on the way, so the number comes first.
+//! The server numbers and names its items, sends a start event, pieces, and the complete item at the end.
+//! Servers omit any of these: without a number the name counts, without a name the last item; without a start
+//! event the first piece begins the item; missing pieces are taken from the end. Some change an item's name,
+//! so the number takes precedence.
 
 use super::call_id;
 use super::items::TextSignature;
@@ -13,7 +13,7 @@ use crate::wire::grammar;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Where an event belongs: the item's number and name, as far as they are said.
+/// The position of an event: the item's number and id, as far as known.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub output: Option<u64>,
@@ -21,11 +21,11 @@ pub struct Place<'a> {
 }
 
 pub struct Blocks {
-    /// What is known of each block of the answer.
+    /// The item of each block, by block index.
     items: Vec<Item>,
     by_output: HashMap<u64, usize>,
     by_item: HashMap<String, usize>,
-    /// The argument that the input of a custom tool stands for, by the tool's name.
+    /// The argument that becomes the input of each custom tool, by the tool's name.
     grammar: HashMap<String, String>,
 }
 
@@ -34,13 +34,13 @@ struct Item {
     id: String,
     /// All pieces so far.
     said: String,
-    /// A paragraph of thinking has ended.
+    /// True after the end of a thinking paragraph.
     paragraph: bool,
-    /// Arguments that came with the beginning: used if no others follow.
+    /// Arguments in the start event, used if no others follow.
     early: String,
-    /// The input of a custom tool is plain text: the value of this argument.
+    /// For a custom tool: the argument that holds its plain-text input.
     input_of: Option<String>,
-    /// The record of a thought that came without its content.
+    /// The record of thinking that arrived without its encrypted content.
     unsealed: Option<Value>,
 }
 
@@ -49,7 +49,7 @@ impl Blocks {
         Self { items: Vec::new(), by_output: HashMap::new(), by_item: HashMap::new(), grammar }
     }
 
-    /// An item begins.
+    /// Begins an item. A repeated start event is ignored.
     pub fn begin(&mut self, place: Place<'_>, item: &Value, answer: &mut Answer) {
         let Some(kind) = kind_of(item) else {
             return;
@@ -62,14 +62,14 @@ impl Blocks {
         }
     }
 
-    /// A piece of an item.
+    /// Adds a piece to an item. A missing item is begun first, unless it is a call.
     pub fn piece(&mut self, kind: Kind, place: Place<'_>, piece: &str, answer: &mut Answer) {
         if piece.is_empty() {
             return;
         }
         let at = match self.find(kind, place, answer) {
             Some(at) => at,
-            // A call cannot begin without a name: its end will tell all of it.
+            // A call cannot begin without a name: the end event has its complete content.
             None if kind == Kind::Call => return,
             None => self.add(kind, place, &Value::Null, answer),
         };
@@ -78,7 +78,7 @@ impl Blocks {
         }
     }
 
-    /// A paragraph of thinking has ended; others may follow.
+    /// Ends a paragraph of thinking; others may follow.
     pub fn end_paragraph(&mut self, place: Place<'_>, answer: &Answer) {
         let at = self.find(Kind::Thinking, place, answer);
         if let Some(item) = at.and_then(|at| self.items.get_mut(at)) {
@@ -86,7 +86,7 @@ impl Blocks {
         }
     }
 
-    /// The whole arguments or input of a call.
+    /// Sets the complete arguments or input of a call.
     pub fn complete(&mut self, place: Place<'_>, whole: &str, answer: &mut Answer) {
         if let Some(at) = self.find(Kind::Call, place, answer)
             && let Some(item) = self.items.get_mut(at).filter(|_| answer.is_open(at))
@@ -95,7 +95,7 @@ impl Blocks {
         }
     }
 
-    /// An item ends, and is told whole.
+    /// Ends an item with its complete content.
     pub fn end(&mut self, place: Place<'_>, item: &Value, answer: &mut Answer) {
         let Some(kind) = kind_of(item) else {
             return;
@@ -111,7 +111,7 @@ impl Blocks {
         self.end_block(at, item, answer);
     }
 
-    /// An item of the finished answer, which may say more than the events did.
+    /// Processes an item of the finished response, which may contain more than the events.
     pub fn finished(&mut self, place: Place<'_>, item: &Value, answer: &mut Answer) {
         let Some(at) = kind_of(item).and_then(|kind| self.find(kind, place, answer)) else {
             return;
@@ -132,7 +132,12 @@ impl Blocks {
         }
     }
 
-    /// Ends what the server did not.
+    /// True if a tool call is open that the server did not end: its arguments may be incomplete.
+    pub fn has_open_call(&self, answer: &Answer) -> bool {
+        (0..self.items.len()).any(|at| answer.is_open(at) && answer.kind(at) == Some(Kind::Call))
+    }
+
+    /// Ends all blocks that the server left open.
     pub fn end_all(&mut self, answer: &mut Answer) {
         for at in 0..self.items.len() {
             if answer.is_open(at) {
@@ -141,7 +146,7 @@ impl Blocks {
         }
     }
 
-    /// The block for a place; the last one where nothing is said.
+    /// The block at a position; the last block if the position is empty.
     fn find(&self, kind: Kind, place: Place<'_>, answer: &Answer) -> Option<usize> {
         let fits = |at: &usize| answer.kind(*at) == Some(kind);
         if place.output.is_none() && place.item.is_empty() {
@@ -184,7 +189,7 @@ impl Blocks {
         index
     }
 
-    /// Ends an open block. `item` is `null` where the server did not say it whole.
+    /// Ends an open block. `item` is the complete item, or `null` if the server sent none.
     fn end_block(&mut self, at: usize, item: &Value, answer: &mut Answer) {
         let Some(known) = self.items.get_mut(at) else {
             return;
@@ -237,7 +242,7 @@ impl Item {
         answer.tell(index, &delta);
     }
 
-    /// Says what of the whole was not said in pieces. Where the pieces said something else, they stand.
+    /// Reports the part of `whole` that did not arrive in pieces. If the pieces differ, they are kept.
     fn complete(&mut self, index: usize, whole: &str, answer: &mut Answer) {
         if let Some(rest) = whole.strip_prefix(self.said.as_str())
             && !rest.is_empty()
@@ -265,7 +270,7 @@ impl Item {
             let block = BlockInfo { index: at, thinking_signature: None, namespace };
             answer.info(Info { blocks: vec![block], ..Info::default() });
         }
-        // An id that came with the end only, and is nobody else's.
+        // The id, if it arrived only at the end and is unique.
         let call = text(item, "call_id");
         let id = answer.claim_id(call).then(|| call_id::join(call, &self.id));
         let name = Some(text(item, "name")).filter(|name| !name.is_empty());
@@ -286,7 +291,7 @@ fn text<'a>(item: &'a Value, name: &str) -> &'a str {
     item[name].as_str().unwrap_or_default()
 }
 
-/// The arguments or the input of a call. Some servers send the arguments as JSON instead of text.
+/// The arguments or the input of a call. Some servers send the arguments as a JSON object instead of text.
 fn whole_input(item: &Value) -> String {
     let name = match item["type"].as_str() {
         Some("custom_tool_call") => "input",
@@ -299,7 +304,7 @@ fn whole_input(item: &Value) -> String {
     }
 }
 
-/// The texts of a list of parts.
+/// The texts of a list of parts, joined by `separator`.
 fn parts(list: &Value, separator: &str) -> String {
     let parts = list.as_array().into_iter().flatten();
     let texts = parts.filter_map(|part| part["text"].as_str().or(part["refusal"].as_str()));

@@ -1,19 +1,19 @@
-//! Ids of tool calls: two in one, `call_id|item_id`.
+//! Ids of tool calls with two parts: `call_id|item_id`.
 //!
-//! The first ties a result to its call, the second is the name of the call's own item. The model's own
-//! items go back under their names; those of other models get a name in the provider's form, or none.
+//! The call id links a result to its call; the item id names the item of the call. The model's own items are
+//! sent back with their ids; items of other models get an id in the provider's format, or none.
 
 use crate::llm::model::Model;
 use crate::wire::{hash, ids};
 use std::collections::{HashMap, HashSet};
 
-/// The longest id that OpenAI takes, in characters.
+/// Maximum length of an id at OpenAI, in characters.
 const LIMIT: usize = 64;
 
-/// Providers whose items have names of this form.
+/// Providers that accept item ids in this format.
 const NAMED: [&str; 4] = ["openai", "openai-codex", "opencode", "azure"];
 
-/// The two ids; the second may be empty.
+/// Joins the two ids; the second may be empty.
 pub fn join(call: &str, item: &str) -> String {
     if item.is_empty() {
         return call.to_owned();
@@ -25,7 +25,7 @@ pub fn split(id: &str) -> (&str, &str) {
     id.split_once('|').unwrap_or((id, ""))
 }
 
-/// An id of another model as this one takes it.
+/// Converts an id of another model.
 pub fn legal(model: &Model, id: &str) -> String {
     match id.split_once('|') {
         Some((call, item)) if NAMED.contains(&model.provider.as_str()) => {
@@ -39,7 +39,7 @@ fn clean(id: &str) -> String {
     ids::plain(id, LIMIT).trim_end_matches('_').to_owned()
 }
 
-/// What was sent for each call, for its result.
+/// The ids sent for each call, needed for its result.
 #[derive(Default)]
 pub struct Sent {
     taken: HashSet<String>,
@@ -53,13 +53,14 @@ pub struct SentCall {
 }
 
 impl Sent {
-    /// The first id of the call `id`, made unlike all before it: two answers may differ in the second only.
+    /// The call id sent for the call `id`, made unique: the ids of two answers may differ only in the second
+    /// part.
     pub fn call(&mut self, id: &str, custom: bool) -> String {
         let (call, _) = split(id);
         let mut call_id = call.to_owned();
         let mut number = self.calls.len() + 1;
         while call_id.is_empty() || self.taken.contains(&call_id) {
-            // The number leads, so that no limit of length can cut it off.
+            // The number comes first, so that a length limit cannot cut it off.
             call_id = match call {
                 "" => format!("call_{number}"),
                 _ => format!("call{number}_{call}").chars().take(LIMIT).collect(),
@@ -72,7 +73,7 @@ impl Sent {
         call_id
     }
 
-    /// What was sent for the call `id`.
+    /// The ids that were sent for the call `id`.
     pub fn answered(&self, id: &str) -> SentCall {
         let sent = self.calls.get(id).cloned();
         sent.unwrap_or_else(|| SentCall { call_id: split(id).0.to_owned(), custom: false })

@@ -1,7 +1,7 @@
-//! The models of a ChatGPT subscription: whose account it is, where they are, and what their limits say.
+//! ChatGPT subscriptions (Codex): account id, URL, and usage limits.
 //!
-//! The sign-in was made for another program. Requests go out under our own name; if that is refused, the
-//! error says so.
+//! The sign-in was designed for another program. Requests carry this program's own name; if the server
+//! refuses them, the error says so.
 
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::now_ms;
@@ -24,7 +24,7 @@ pub fn url(base_url: &str) -> String {
     }
 }
 
-/// The account that a token (a JWT) is for.
+/// The account id in a token (a JWT).
 pub fn account_id(token: &str) -> Result<String, StreamError> {
     let claims = || {
         let mut parts = token.split('.');
@@ -44,7 +44,7 @@ pub fn account_id(token: &str) -> Result<String, StreamError> {
     })
 }
 
-/// Says what the user can do about an answer with an error status.
+/// Adds advice to the error for an answer with an error status.
 pub fn explain(error: &mut StreamError, body: &str) {
     let said: Value = serde_json::from_str(body).unwrap_or_default();
     let said = &said["error"];
@@ -68,8 +68,8 @@ pub struct UsageLimit {
     pub wait_ms: Option<u64>,
 }
 
-/// The limit of the subscription that an error is about, if it is about one. `rate_limited`: the server
-/// refused to answer at all because of some limit.
+/// The usage limit of the subscription that an error reports; `None` for other errors. `rate_limited`: true
+/// if the server refused because of a limit.
 pub fn usage_limit(error: &Value, rate_limited: bool, now_ms: u64) -> Option<UsageLimit> {
     if !error.is_object() {
         return None;

@@ -1,4 +1,4 @@
-//! In what a server on this protocol differs from OpenAI, and what a model takes.
+//! Compatibility switches for servers that differ from OpenAI, and capabilities of models.
 
 use crate::llm::model::Model;
 use crate::wire::openai_responses::variant::Variant;
@@ -7,13 +7,13 @@ use serde_json::Value;
 /// The switches of `compat` that this protocol reads.
 #[derive(Debug)]
 pub struct Compat {
-    /// The role of what is no one's speech.
+    /// The role of the prompt and of other system messages.
     pub instruction_role: &'static str,
-    /// System messages may stand inside the conversation.
+    /// True if system messages are accepted inside the conversation.
     pub system_in_place: bool,
-    /// The thinking level is said inside the conversation, so that a change leaves the cache as it was.
+    /// True if the effort is sent inside the conversation, so that changing it keeps the prompt cache valid.
     pub effort_in_place: bool,
-    /// How tools are declared inside the conversation, if they can be.
+    /// How tools are declared inside the conversation, if supported.
     pub tools_in_place: Option<ToolsInPlace>,
     pub supports_strict_mode: bool,
     pub supports_grammar_tools: bool,
@@ -21,15 +21,15 @@ pub struct Compat {
     /// True if caching is requested with `prompt_cache_options`.
     pub explicit_cache: bool,
     pub supports_max_output_tokens: bool,
-    /// The headers that lead a session's requests to the same cache.
+    /// The headers by which a session's requests reach one cache.
     pub session_headers: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolsInPlace {
-    /// All in items of their own, which later items add to or replace.
+    /// All tools in a separate item; later items add or replace tools.
     Item,
-    /// As if the model had searched for them.
+    /// As the result of a tool search by the model.
     Search,
 }
 

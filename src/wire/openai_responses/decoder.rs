@@ -1,14 +1,14 @@
-//! An answer of Responses.
+//! Decodes an answer of the Responses API.
 //!
-//! The answer is whole when the server has said how it ended, with the finished response in that event.
-//! [`Blocks`] puts the items together; here is what concerns the answer as a whole.
+//! The answer is complete after the event that says how it ended, which contains the finished response.
+//! [`Blocks`] assembles the items; this module handles the answer as a whole.
 
 use super::blocks::{Blocks, Place};
 use super::compat::Compat;
 use super::request::effort_in_place;
 use super::{codex, usage};
 use crate::llm::context::Context;
-use crate::llm::event::{Info, StreamError};
+use crate::llm::event::{ErrorKind, Info, StreamError};
 use crate::llm::http::fault;
 use crate::llm::limits;
 use crate::llm::message::{StopReason, now_ms};
@@ -22,8 +22,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a server sends. Only pieces come often: what stands in an item or a response is read when it is
-/// needed.
+/// An event of any type. Only deltas are frequent: items and responses are parsed when needed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -51,9 +50,9 @@ pub struct EventReader {
     /// The requested service tier.
     tier: Option<String>,
     blocks: Blocks,
-    /// The level that was said inside the conversation; told with the answer's id.
+    /// The effort sent inside the conversation, reported with the answer's id.
     effort: Option<String>,
-    /// What was told.
+    /// The values that were reported.
     response_id: Option<String>,
     response_model: Option<String>,
 }
@@ -81,7 +80,7 @@ impl EventReader {
         data: &str,
         answer: &mut Answer,
     ) -> Result<(), StreamError> {
-        // Some servers leave the type out of the data; the event's name has it too.
+        // Some servers omit the type in the data, which is also the event's name.
         let kind = event.kind.as_str().unwrap_or(name);
         let place = Place { output: event.output_index.0, item: event.item_id.or_empty() };
         let piece = event.delta.or_empty();
@@ -149,7 +148,7 @@ impl EventReader {
         answer.info(Info { response_id, response_model, ..Info::default() });
     }
 
-    /// The server has said how the answer ended. `event` is what the event's name says of it.
+    /// Ends the answer. `event` is the part of the event's name that says how it ended.
     fn finish(&mut self, event: &str, response: &Value, answer: &mut Answer) {
         answer.done();
         self.identify(response, answer);
@@ -162,6 +161,7 @@ impl EventReader {
                 false => self.blocks.finished(place.of(item), item, answer),
             }
         }
+        let unfinished = self.blocks.has_open_call(answer);
         self.blocks.end_all(answer);
 
         const KNOWN: [&str; 6] = ["completed", "incomplete", "failed", "cancelled", "in_progress", "queued"];
@@ -183,6 +183,10 @@ impl EventReader {
             ("incomplete", Some("max_output_tokens") | None) => Ok(StopReason::Length),
             ("incomplete", Some(reason)) => Err(fault::stopped(format!("Response incomplete: {reason}"))),
             ("failed" | "cancelled", _) => Err(self.failure(response, reason)),
+            _ if unfinished => Err(StreamError::new(
+                ErrorKind::Protocol,
+                "OpenAI Responses stream completed with an unfinished tool call",
+            )),
             _ => Ok(StopReason::Stop),
         });
     }
@@ -259,14 +263,14 @@ impl Reader for EventReader {
 }
 
 impl<'a> Place<'a> {
-    /// This place with the id that the item itself has.
+    /// This position with the item's own id.
     fn of(self, item: &'a Value) -> Self {
         let own = item["id"].as_str().filter(|id| !id.is_empty());
         Self { item: own.unwrap_or(self.item), ..self }
     }
 }
 
-/// `null` for what cannot be read.
+/// Parses a value; `null` if it is missing or invalid.
 fn value(raw: Option<&RawValue>) -> Value {
     let value = raw.map(|raw| parse::value(raw.get()));
     value.and_then(Result::ok).unwrap_or_default()

@@ -1,10 +1,9 @@
-//! The conversation as a list of input items.
+//! Converts the conversation to a list of input items.
 //!
-//! An answer is not one message but a row of items: the provider's records of its thinking, texts, calls.
-//! The model's own go back under their own ids, for the provider checks that they belong together: an item
-//! made after a thought is refused without it, and a thought without what came after it. So where a
-//! thought cannot go back, what follows it goes back without ids, and thoughts that nothing follows are
-//! left out.
+//! An answer is a sequence of items: the provider's records of its thinking, texts, calls. The model's own
+//! items are sent back with their ids, and the provider checks that they belong together: it rejects an item
+//! without the thinking before it, and thinking without an item after it. If thinking cannot be sent back,
+//! the items after it are sent without ids, and thinking at the end is left out.
 
 use super::call_id::{self, Sent};
 use super::compat::{Compat, ToolsInPlace};
@@ -26,11 +25,11 @@ use std::collections::HashMap;
 
 const NO_OUTPUT: &str = "(no tool output)";
 
-/// Stands before tools that are declared after the first ones.
+/// Text before tools that are declared later than the first ones.
 const MORE_TOOLS: &str = "More tools follow. Those declared before stay, unless they were said to be gone. A tool that is declared once more is there again, as it is declared now.";
 const REMOVED: &str = "These tools are gone. Do not call them:";
 
-/// The longest id of an item, in characters.
+/// Maximum length of an item id, in characters.
 const ID_LIMIT: usize = 64;
 
 #[derive(Serialize)]
@@ -41,7 +40,7 @@ pub enum Item<'a> {
         content: Content<'a>,
     },
     Typed(TypedItem<'a>),
-    /// A record of the provider's, as it came.
+    /// The provider's own record, unchanged.
     Thought(Value),
 }
 
@@ -61,7 +60,7 @@ pub enum TypedItem<'a> {
         id: Option<String>,
         call_id: String,
         name: Cow<'a, str>,
-        /// JSON, as text.
+        /// JSON as text.
         arguments: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<&'a str>,
@@ -143,8 +142,8 @@ pub struct Search {
     limit: usize,
 }
 
-/// All items of the request, with the prompt first unless it stands elsewhere. `told`: so many system messages have
-/// their tools in the request's own list. `effort` is said inside the conversation.
+/// All items of the request; the prompt is first unless it is sent elsewhere. `told`: number of system
+/// messages whose tools are in the request's tool list. `effort`: the effort to send inside the conversation.
 pub fn convert<'a>(
     variant: Variant,
     model: &'a Model,
@@ -194,17 +193,18 @@ struct Conversion<'m, 'a> {
     variant: Variant,
     model: &'m Model,
     compat: &'m Compat,
-    /// System messages whose tools are in the request's own list, and how many there were yet.
+    /// Number of system messages whose tools are in the request's tool list, and number of system messages so
+    /// far.
     told: usize,
     systems: usize,
     effort: Option<&'a str>,
-    /// Tools were declared in place before.
+    /// True after tools were declared in place.
     declares: bool,
-    /// Tools that were taken away, in the order in which that was said.
+    /// Removed tools, in the order of their removal.
     unavailable: Vec<&'a str>,
     grammar: HashMap<&'a str, &'a str>,
     sent: Sent,
-    /// How many messages came before; made-up ids are numbered by it.
+    /// Number of messages so far, used in generated ids.
     position: usize,
     items: Vec<Item<'a>>,
 }
@@ -272,7 +272,8 @@ impl<'a> Conversion<'_, 'a> {
         Ok(())
     }
 
-    /// Declares tools in an item of their own. Without a word about the earlier items models take the last for all.
+    /// Declares tools in a separate item. Without a note about earlier items, models take the last item for
+    /// the complete list.
     fn declare(&mut self, tools: Vec<ToolSpec>) -> Result<(), StreamError> {
         if tools.is_empty() {
             return Ok(());
@@ -323,7 +324,7 @@ impl<'a> Conversion<'_, 'a> {
         let message = answer.message;
         let sibling =
             !answer.same_model && message.provider == self.model.provider && message.api == self.model.api;
-        // All thoughts go back, so the items that follow them can be named.
+        // True while all thinking is sent back, so that later items can have ids.
         let mut whole = answer.same_model;
         let mut texts = 0;
         let mut items: Vec<Item<'a>> = Vec::with_capacity(answer.blocks.len());
@@ -360,7 +361,7 @@ impl<'a> Conversion<'_, 'a> {
         items
     }
 
-    /// `named`: the item's id goes with it, if it is one for this kind of item.
+    /// A call as an item. `named`: send the item's id, if it fits this kind of item.
     fn call(&mut self, call: Call<'a>, named: bool, same_model: bool) -> TypedItem<'a> {
         let property = self.grammar.get(&*call.name).copied();
         let call_id = self.sent.call(&call.id, property.is_some());
@@ -419,7 +420,7 @@ impl<'a> InputPart<'a> {
     }
 }
 
-/// Text alone is sent as such; with images it is the first part.
+/// The output of a tool: text alone is sent as a string, text with images as parts.
 fn output<'a>(parts: &[Part<'a>]) -> Output<'a> {
     let text = match parts {
         [Part::Text(text)] => Cow::Borrowed(*text),
@@ -438,9 +439,9 @@ fn output<'a>(parts: &[Part<'a>]) -> Output<'a> {
     }
 }
 
-/// What a block of thinking keeps as its signature: the provider's own item. `None` for one that the
-/// provider could make nothing of. It stores nothing itself, so the item has to hold the thought: sealed,
-/// or in the open, as servers of open models send it.
+/// The provider's own item in the signature of a thinking block; `None` if the provider could not use it. The
+/// provider stores nothing, so the item must contain the thinking: encrypted, or as text from servers of open
+/// models.
 fn thought(signature: &str) -> Option<Value> {
     let mut item = parse::value(signature).ok()?;
     let sealed = item["encrypted_content"].as_str();
@@ -455,7 +456,7 @@ fn thought(signature: &str) -> Option<Value> {
     Some(item)
 }
 
-/// What a block of text keeps: the id of its item, and which part of the answer it is.
+/// The signature of a text block: its item's id, and the phase of the answer.
 #[derive(Default)]
 pub struct TextSignature<'a> {
     pub id: Option<Cow<'a, str>>,
@@ -472,7 +473,7 @@ struct TextSignatureV1<'a> {
 }
 
 impl<'a> TextSignature<'a> {
-    /// Older sessions have the id alone.
+    /// Parses a signature; in older sessions it is only the id.
     fn parse(signature: &'a str) -> Option<Self> {
         if let Ok(parsed) = serde_json::from_str::<TextSignatureV1<'a>>(signature)
             && parsed.v == 1

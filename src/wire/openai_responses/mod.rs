@@ -1,8 +1,8 @@
-//! OpenAI's Responses: for OpenAI and compatible servers, Azure, and a ChatGPT subscription (Codex).
+//! OpenAI's Responses API, for OpenAI and compatible servers, Azure, and ChatGPT subscriptions (Codex).
 //!
-//! The three differ in the address, the headers and a few fields; [`items`] and [`decoder`] serve all of
-//! them. Nothing is stored at the provider: every request holds the whole conversation, with the
-//! provider's own records of its thinking, encrypted, in their places.
+//! The variants differ in URL, headers and a few fields; [`items`] and [`decoder`] serve all of them. The
+//! provider stores nothing: every request contains the whole conversation, including the provider's encrypted
+//! records of its thinking.
 
 mod blocks;
 mod call_id;

@@ -1,4 +1,4 @@
-//! A request for a response.
+//! Builds a request to the Responses API.
 
 use super::compat::{Compat, ToolsInPlace};
 use super::{codex, items, tools};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// OpenAI's minimum for the output limit, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// Codex takes no request without instructions.
+/// The instructions of a request without a prompt, since Codex requires instructions.
 const NO_PROMPT: &str = "Help the user with what they ask.";
 
 #[derive(Serialize)]
@@ -29,10 +29,11 @@ struct Reasoning<'a> {
     summary: Option<&'static str>,
 }
 
-/// The level of a request whose conversation says another: part of what is cached, so it never changes.
+/// The effort field of a request that sends the effort inside the conversation. The cache depends on the
+/// field, so it never changes.
 const EFFORT_BESIDE: &str = "medium";
 
-/// True for the token of a sign-in with ChatGPT: OpenAI's keys begin otherwise.
+/// True for the token of a ChatGPT sign-in: it lacks the prefix of OpenAI's keys.
 fn is_subscription(model: &Model, options: &StreamOptions) -> bool {
     let key = options.api_key.as_ref();
     model.provider == "openai"
@@ -40,7 +41,7 @@ fn is_subscription(model: &Model, options: &StreamOptions) -> bool {
         && key.is_some_and(|key| !key.expose().starts_with("sk-"))
 }
 
-/// The level that is said inside the conversation, where the model takes it there.
+/// The effort to send inside the conversation; `None` if the model does not support that.
 pub fn effort_in_place<'a>(variant: Variant, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
     let in_place = Compat::of(variant, model).effort_in_place && !is_subscription(model, options);
     let level = limits::thinking_level(model, options).filter(|_| in_place)?;
@@ -159,7 +160,7 @@ impl Request<'_> {
             body.set("text", &json!({"verbosity": "low"}));
         }
         self.write_thinking(&mut body);
-        // Last: what the user names outright wins.
+        // Last, so that the user's parameters override all others.
         body.merge(limits::sampling_params(model, options));
         Ok(body)
     }
@@ -195,14 +196,14 @@ impl Request<'_> {
             let reasoning = Reasoning { effort, summary: None };
             body.set("reasoning", &reasoning);
         }
-        // Sealed thoughts, without which the next request could not continue from this answer.
+        // Encrypted thinking, without which the next request could not continue from this answer.
         let thinks_unasked = model.reasoning && model.provider == "xai";
         if level.is_some() || thinks_unasked || self.variant == Variant::Codex {
             body.set("include", &["reasoning.encrypted_content"]);
         }
     }
 
-    /// The word for no thinking; `None` where the model must not be told one.
+    /// The effort that switches thinking off; `None` if none must be sent.
     fn effort_off(&self) -> Option<&str> {
         let model = self.model;
         if !model.reasoning || model.provider == "github-copilot" {

@@ -1,4 +1,5 @@
-//! Tools in the form of Responses: functions, and custom tools whose input follows a grammar.
+//! Converts tools to the format of the Responses API: functions, and custom tools whose input follows a
+//! grammar.
 
 use super::compat::Compat;
 use crate::llm::event::StreamError;
@@ -34,7 +35,7 @@ pub enum WireTool<'a> {
 #[serde(untagged)]
 pub enum Strict {
     AssistantBlock(bool),
-    /// `null`: as the server finds right.
+    /// `null`: the server decides.
     Unsaid,
 }
 
@@ -44,7 +45,7 @@ pub enum Format<'a> {
     Grammar { syntax: &'static str, definition: &'a str },
 }
 
-/// `found`: as the result of a search for tools.
+/// Converts tools. `found`: they are the result of a tool search.
 pub fn convert<'a>(
     tools: &'a [ToolSpec],
     variant: Variant,

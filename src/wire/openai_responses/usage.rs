@@ -1,4 +1,4 @@
-//! What an answer took, and what it costs.
+//! The usage of an answer, and its cost.
 
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
@@ -30,8 +30,8 @@ struct OutputDetails {
     reasoning_tokens: Count,
 }
 
-/// Cached tokens are part of the input's, tokens of thinking part of the output's. `tier` is the one that
-/// was asked for.
+/// The usage in a response. Cached tokens are included in the input count, thinking tokens in the output
+/// count. `tier` is the requested service tier.
 pub fn of(response: &Value, variant: Variant, model: &Model, tier: Option<&str>) -> Option<Usage> {
     let raw = Object::<RawUsage>::deserialize(&response["usage"]).ok()?.0?;
     let details = raw.input_tokens_details.0.unwrap_or_default();
@@ -66,12 +66,12 @@ pub fn of(response: &Value, variant: Variant, model: &Model, tier: Option<&str>)
     Some(usage)
 }
 
-/// What the tier that served the request does to the price.
+/// The factor by which the service tier changes the price.
 fn price_factor(variant: Variant, model: &Model, served: Option<&str>, asked: Option<&str>) -> f64 {
     let paid = matches!(asked, Some("flex" | "priority" | "fast"));
     let tier = match (variant, served) {
         (Variant::Azure, _) => None,
-        // Says so whatever it was.
+        // Codex reports this tier for any request.
         (Variant::Codex, Some("default")) if paid => asked,
         (_, served) => served.or(asked),
     };

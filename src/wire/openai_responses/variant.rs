@@ -1,4 +1,4 @@
-//! Who speaks the protocol.
+//! The variants of the Responses API.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {

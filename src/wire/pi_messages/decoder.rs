@@ -1,8 +1,8 @@
-//! An answer of the gateway's events.
+//! Decodes the events of a pi gateway.
 //!
-//! The events are nearly those that a decoder gives. What is made good here: blocks are numbered from zero
-//! without gaps, begin before they go on, and end once; and what comes only at a block's end is told before
-//! it.
+//! The events are nearly those of a decoder. Repairs: blocks are numbered from zero without gaps, begin
+//! before their first piece, and end once; content that arrives only at a block's end is reported before the
+//! end.
 
 use super::event::{self, Event, RawCall};
 use crate::llm::event::{Info, StreamError};
@@ -15,12 +15,12 @@ use std::collections::HashSet;
 
 #[derive(Default)]
 pub struct EventReader {
-    /// Calls that began with an id of the gateway's.
+    /// Calls that began with an id from the gateway.
     with_id: HashSet<usize>,
 }
 
 impl EventReader {
-    /// Begins a call. The block that is open at this place ends.
+    /// Begins a call, and ends the open block at this place.
     fn start_call(&mut self, place: u64, id: Option<&str>, name: &str, answer: &mut Answer) -> usize {
         end_at(place, answer);
         let index = answer.begin_call(place, id.unwrap_or_default(), name);
@@ -84,7 +84,7 @@ impl Reader for EventReader {
             }
             kind => match event.error.filter(|error| !fault::is_nothing(error)) {
                 Some(error) => return Err(fault::provider_error(&error)),
-                // A start, or a kind of a later version.
+                // A start event, or an event type of a later version.
                 None if kind.is_some() => {}
                 None => return Err(fault::not_understood("stream", json)),
             },
@@ -103,7 +103,7 @@ impl Reader for EventReader {
     }
 }
 
-/// Begins text or thinking. The block that is open at this place ends.
+/// Begins a text or thinking block, and ends the open block at this place.
 fn start(place: u64, kind: Kind, answer: &mut Answer) -> usize {
     end_at(place, answer);
     answer.begin(kind, place)
@@ -115,7 +115,7 @@ fn end_at(place: u64, answer: &mut Answer) {
     }
 }
 
-/// Adds to the block at this place; one of another kind ends first.
+/// Adds a piece to the block at this place. An open block of another kind is ended first.
 fn delta(place: u64, kind: Kind, delta: &parse::Text<'_>, answer: &mut Answer) {
     let Some(delta) = delta.as_str() else {
         return;
@@ -134,7 +134,7 @@ fn delta(place: u64, kind: Kind, delta: &parse::Text<'_>, answer: &mut Answer) {
 fn end_said(place: u64, kind: Kind, event: &Event<'_>, answer: &mut Answer) {
     let index = match answer.open_of(place, kind) {
         Some(index) => index,
-        // It has ended, or never began.
+        // The block has ended already.
         None if answer.knows(place) => return,
         None => start(place, kind, answer),
     };
@@ -168,7 +168,8 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
     }
 }
 
-/// Our own abort closes the connection, so an abort that is told here is another's, and an error to us.
+/// The error for an error event. An abort by the user closes the connection, so an abort event is another
+/// party's and counts as an error.
 fn error_of(event: &Event<'_>) -> StreamError {
     let aborted = event.reason.as_str() == Some("aborted");
     let text = event.error_message.as_str().unwrap_or(if aborted {

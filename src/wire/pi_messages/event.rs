@@ -1,21 +1,21 @@
-//! What the server sends: one step of an answer.
+//! The events of a stream.
 
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
 use crate::wire::parse::{Count, Flag, Object, Text};
 use serde_json::Value;
 
-/// The fields of all kinds of events.
+/// An event of any type; each type uses a few of the fields.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Event<'a> {
     #[serde(borrow)]
     pub r#type: Text<'a>,
-    /// The block's place in the answer.
+    /// The block's index in the answer.
     pub content_index: Count,
     #[serde(borrow)]
     pub delta: Text<'a>,
-    /// All of the block, at its end.
+    /// The complete content of a block, at its end.
     #[serde(borrow)]
     pub content: Text<'a>,
     #[serde(borrow)]
@@ -36,13 +36,13 @@ pub struct Event<'a> {
     pub response_id: Text<'a>,
     #[serde(borrow)]
     pub provider_thinking_level: Text<'a>,
-    /// What a policy of the gateway changed in the request.
+    /// Changes to the request by a policy of the gateway.
     pub rewrite: Object<serde_json::Map<String, Value>>,
-    /// An error that is no event.
+    /// An error outside any event.
     pub error: Option<Value>,
 }
 
-/// A call as it is stored.
+/// A call in the format of stored messages.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RawCall<'a> {
@@ -55,7 +55,7 @@ pub struct RawCall<'a> {
     pub thought_signature: Text<'a>,
 }
 
-/// Usage as it is stored. The gateway knows its own prices; where it names none, the catalogue's count.
+/// Usage in the format of stored messages. The gateway's prices are used, otherwise those of the catalogue.
 pub fn usage(value: &Value, model: &Model) -> Option<Usage> {
     if !value.is_object() {
         return None;

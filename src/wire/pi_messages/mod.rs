@@ -1,7 +1,7 @@
-//! The reference's own protocol, spoken by gateways that hold the providers' keys themselves.
+//! The reference's own protocol, for gateways that hold the providers' keys.
 //!
-//! The conversation is sent as it is stored; what a provider may see of it is the gateway's to decide.
-//! The answer is a stream of the events that the reference has inside, with `done` or `error` at its end.
+//! The conversation is sent as stored; the gateway decides which parts a provider sees. The answer is a
+//! stream of the reference's internal events, which ends with `done` or `error`.
 
 mod decoder;
 mod event;

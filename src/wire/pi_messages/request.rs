@@ -1,4 +1,4 @@
-//! A request: the model, the conversation, and what is asked of the answer.
+//! Builds a request to a pi gateway: the model, the conversation, and options.
 
 use crate::llm::body::Body;
 use crate::llm::context::Context;
@@ -28,7 +28,7 @@ enum WireMessage<'a> {
     ToolResult(WireResult<'a>),
 }
 
-/// A result without its details, which are for this machine and no model sees.
+/// A tool result without its details, which no model sees.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WireResult<'a> {
@@ -50,7 +50,7 @@ struct WireOptions<'a> {
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<&'static str>,
-    /// Left out for the gateway's own choice.
+    /// `None` leaves the choice to the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_retention: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

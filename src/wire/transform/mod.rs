@@ -1,11 +1,11 @@
-//! A conversation as the target model may see it, whoever said what in it.
+//! Converts a conversation for a target model, regardless of the models that wrote it.
 //!
-//! What comes out is legal for every provider: each call of a tool has a unique id, a name and exactly
-//! one result, and the results stand right after their calls. Calls that nobody answered get an error as
-//! result, results that nobody asked for are left out, and so are answers that failed and thinking of
-//! another model. The stored conversation is not touched, and nothing is copied but what changes.
+//! The result is valid for every provider: each tool call has a unique id, a name and exactly one result, and
+//! results come directly after their calls. Calls without a result get an error result; results without a
+//! call, failed answers, and thinking of other models are left out. The stored conversation is not changed,
+//! and only changed parts are copied.
 //!
-//! Each step looks only at what came before it: a longer conversation begins with the same bytes.
+//! Each step depends only on earlier messages: a longer conversation begins with equal bytes.
 
 use crate::llm::context::Context;
 use crate::llm::message::{
@@ -21,24 +21,23 @@ const NO_IMAGE: &str = "(image omitted: model does not support images)";
 const NO_TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
 const NO_RESULT: &str = "No result provided";
 
-/// The longest name of a tool that every provider takes, in characters.
+/// Maximum length of a tool name that every provider accepts, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// One step of the conversation.
 #[derive(Debug)]
 pub enum Turn<'a> {
-    /// Only where the transcript keeps system messages in place.
+    /// Occurs only if the transcript keeps system messages in place.
     System(&'a SystemMessage),
     User(User<'a>),
     Assistant(Assistant<'a>),
-    /// One for each call of the answer before it.
+    /// One result for each call of the preceding answer.
     Results(Vec<CallResult<'a>>),
 }
 
 #[derive(Debug)]
 pub struct User<'a> {
     pub parts: Vec<Part<'a>>,
-    /// The content was given as plain text, not as blocks.
+    /// True if the content was plain text, not blocks.
     pub plain: bool,
 }
 
@@ -51,7 +50,7 @@ pub enum Part<'a> {
 #[derive(Debug)]
 pub struct Assistant<'a> {
     pub message: &'a AssistantMessage,
-    /// The target said this itself: signatures are valid.
+    /// True if the target model wrote the answer, so that signatures are valid.
     pub same_model: bool,
     pub blocks: Vec<AssistantBlock<'a>>,
 }
@@ -62,7 +61,7 @@ pub enum AssistantBlock<'a> {
         text: &'a str,
         signature: Option<&'a str>,
     },
-    /// Only the target's own.
+    /// Thinking of the target model; that of other models is left out.
     Thinking {
         text: &'a str,
         signature: Option<&'a str>,
@@ -88,8 +87,8 @@ pub struct CallResult<'a> {
     pub is_error: bool,
 }
 
-/// `messages` are those of `context` that the transcript keeps in the conversation; `call_id` turns an id
-/// of another model into one that the target takes.
+/// Converts `messages`, which are those of `context` that the transcript keeps in the conversation. `call_id`
+/// converts a call id of another model to one that the target accepts.
 pub fn transform<'a>(
     context: &'a Context,
     messages: &[&'a Message],
@@ -116,24 +115,24 @@ struct Transform<'m, 'a> {
     model: &'m Model,
     call_id: &'m dyn Fn(&str) -> String,
     declared: HashSet<&'a str>,
-    /// Every id that was given out.
+    /// All ids used so far.
     ids: HashSet<String>,
-    /// How many calls there were.
+    /// Number of calls so far.
     calls: usize,
     turns: Vec<Turn<'a>>,
     batch: Option<Batch<'a>>,
 }
 
-/// The calls of the last answer, until something else is said.
+/// The calls of the last answer, until the next user message or answer.
 struct Batch<'a> {
     calls: Vec<Pending<'a>>,
     results: Vec<CallResult<'a>>,
-    /// System messages that came between the calls and their results.
+    /// System messages between the calls and their results.
     held: Vec<&'a SystemMessage>,
 }
 
 struct Pending<'a> {
-    /// As it is stored.
+    /// The stored id.
     original: &'a str,
     id: Cow<'a, str>,
     name: Cow<'a, str>,
@@ -216,7 +215,7 @@ impl<'a> Transform<'_, 'a> {
         (sent, pending)
     }
 
-    /// The id itself where it can be; else one that is legal, not empty, and not given out before.
+    /// The id itself if it is unused, otherwise a unique one that the target accepts.
     fn unique_id(&mut self, original: &'a str, same_model: bool) -> Cow<'a, str> {
         self.calls += 1;
         let mut id = if same_model {
@@ -229,7 +228,7 @@ impl<'a> Transform<'_, 'a> {
         };
         let mut number = self.calls;
         while id.is_empty() || self.ids.contains(id.as_ref()) {
-            // The number leads, so that no limit of length can cut it off.
+            // The number comes first, so that a length limit cannot cut it off.
             let candidate = match original {
                 "" => format!("call_{number}"),
                 _ => format!("call{number}_{original}"),
@@ -241,8 +240,8 @@ impl<'a> Transform<'_, 'a> {
         id
     }
 
-    /// Names of tools that exist are sent as they are; one that a model made up may hold anything, and
-    /// would have every later request refused.
+    /// The name of a declared tool is unchanged. A name that a model made up may contain any characters, and
+    /// would cause a rejection of every later request, so it is cleaned.
     fn legal_name(&self, name: &'a str) -> Cow<'a, str> {
         match name {
             "" => Cow::Borrowed(NO_NAME),
@@ -273,7 +272,7 @@ impl<'a> Transform<'_, 'a> {
         });
     }
 
-    /// Answers what is still open, and lets go of what was held back.
+    /// Adds error results for calls without a result, and releases the held system messages.
     fn close_batch(&mut self) {
         let Some(mut batch) = self.batch.take() else {
             return;
@@ -289,7 +288,7 @@ impl<'a> Transform<'_, 'a> {
         self.turns.extend(batch.held.into_iter().map(Turn::System));
     }
 
-    /// Text and images; a run of images that the model cannot see becomes one note.
+    /// Text and images; adjacent images that the model cannot see become one note.
     fn parts(&self, blocks: &'a [Block], note: &'static str) -> Vec<Part<'a>> {
         let sees = self.model.takes_images();
         let mut parts: Vec<Part<'a>> = Vec::with_capacity(blocks.len());
@@ -310,7 +309,8 @@ impl<'a> Transform<'_, 'a> {
 const IMAGE_FOLLOWS: &str = "(image attached after the tool results)";
 
 impl<'a> CallResult<'a> {
-    /// Takes the images out of the result of a failed call, for models that take only text there, and names them.
+    /// Removes the images from the result of a failed call, for models that accept only text there. Returns a
+    /// title and the images.
     pub fn take_error_images(&mut self) -> Option<(String, Vec<&'a ImageContent>)> {
         if !self.is_error {
             return None;

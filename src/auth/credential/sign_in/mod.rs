@@ -1,10 +1,9 @@
-//! Sign-ins: stored, renewed in time, and taken away.
+//! Stores, renews and removes sign-ins.
 //!
-//! A token that ends within five minutes is renewed before a request uses it, once for all processes:
-//! under the lock of auth.json, which is read again first. The renewal has a thread of its own that an
-//! abort does not end: a server may already have replaced the old token, and a new one that nobody
-//! stored would sign the user out. A renewal that fails leaves the old token where it is, and a token
-//! that has not ended yet is used nevertheless.
+//! A token that expires within five minutes is renewed before a request uses it, once for all processes:
+//! under the lock of auth.json, which is read again first. The renewal runs on its own thread and survives an
+//! abort: the server may already have replaced the old token, and losing the new one would sign the user out.
+//! A failed renewal keeps the old token, which is used until it expires.
 
 use super::Credentials;
 use super::file::entry_of;
@@ -25,13 +24,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A token with less time left is renewed.
+/// A token that expires within this time is renewed.
 pub const MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// Longest key that is taken.
+/// Longest accepted key, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
 
-/// Where sign-ins are done.
+/// Servers, clock and proxy of sign-ins; tests replace them.
 #[derive(Clone)]
 pub(super) struct Place {
     pub hosts: Hosts,
@@ -49,28 +48,29 @@ impl Default for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub provider: String,
-    /// `api_key`, `oauth`, or whatever stands there.
+    /// `api_key`, `oauth`, or another value of `type`; `unknown` if there is none.
     pub kind: String,
     /// When the token of a sign-in expires, in Unix milliseconds.
     pub expires: Option<u64>,
 }
 
 impl Credentials {
-    /// The proxy for sign-ins, where the environment names none.
+    /// Sets the proxy of the settings, which sign-ins use if the environment names none.
     pub fn set_http_proxy(&mut self, proxy: Option<&str>) {
         self.place.http_proxy = proxy.map(str::to_owned);
     }
 
-    /// How to sign in to a provider, where that is possible.
+    /// How to sign in to a provider; `None` if it has no sign-in.
     pub fn method(provider: &str, configured: &Configured) -> Option<&'static Method> {
         oauth::method(provider, configured.gateway.as_deref())
     }
 
-    /// Signs in, and stores what comes of it.
+    /// Signs in and stores the credential. `device` is the UUID of this installation, for methods that need one.
     pub fn sign_in(
         &self,
         provider: &str,
         configured: &Configured,
+        device: Option<&str>,
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
@@ -78,7 +78,7 @@ impl Credentials {
             let text = format!("There is no sign-in for {provider}; it takes an API key.");
             return Err(StreamError::new(ErrorKind::Auth, text));
         };
-        // What is wrong with the file is said before the user goes to the browser.
+        // An invalid auth.json is reported before the user goes to the browser.
         self.file.entries().map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
         let env = self.env_for(provider);
         let setting = Setting {
@@ -86,13 +86,14 @@ impl Credentials {
             clock: &*self.place.clock,
             env: &env,
             gateway: configured.gateway.as_deref(),
+            device,
             http_proxy: self.place.http_proxy.as_deref(),
         };
         let entry = method.login(&setting, interaction, cancel)?;
         self.store(provider, entry, cancel)
     }
 
-    /// What was typed or pasted, as a key.
+    /// Trims and checks a key that the user entered.
     pub fn check_key(text: &str) -> Result<Secret, String> {
         let key = text.trim();
         if key.is_empty() {
@@ -106,7 +107,7 @@ impl Credentials {
         Ok(Secret::new(key))
     }
 
-    /// Stores a key as it is: `$NAME` and `!command` in it are resolved when it is used.
+    /// Stores a key unchanged: `$NAME` and `!command` are resolved when the key is used.
     pub fn store_key(&self, provider: &str, key: &Secret, cancel: &CancelToken) -> Result<(), StreamError> {
         let mut entry = Entry::new();
         entry.insert("type".into(), "api_key".into());
@@ -114,7 +115,7 @@ impl Credentials {
         self.store(provider, entry, cancel)
     }
 
-    /// Takes the entry of a provider away. False when there was none.
+    /// Removes the entry of a provider. False if there was none.
     pub fn remove(&self, provider: &str, cancel: &CancelToken) -> Result<bool, StreamError> {
         let store = Store::lock(&self.file.path, cancel)?;
         let mut entries = store.read()?;
@@ -126,7 +127,7 @@ impl Credentials {
         Ok(true)
     }
 
-    /// What is in auth.json.
+    /// All entries of auth.json.
     pub fn stored(&self) -> Result<Vec<Stored>, String> {
         let entries = self.file.entries()?;
         let stored = entries.iter().map(|(provider, entry)| Stored {
@@ -137,14 +138,15 @@ impl Credentials {
         Ok(stored.collect())
     }
 
-    /// The token of a sign-in as it is stored, ended or not.
+    /// The stored access token of a sign-in, even if it has expired.
     pub fn stored_token(&self, provider: &str) -> Option<Secret> {
         let entries = self.file.entries().ok()?;
         let entry = entries.get(provider).filter(|entry| is_sign_in(entry))?;
         entry.get("access").and_then(Value::as_str).map(Secret::new)
     }
 
-    /// The ids of the models that the account of a sign-in may use, by provider. Some providers say so.
+    /// The ids of the models that an account may use, by provider. A provider whose sign-in lists no models
+    /// is left out.
     pub fn allowed_models(&self) -> HashMap<String, HashSet<String>> {
         let entries = self.file.entries().unwrap_or_default();
         let sign_ins = entries.iter().filter(|(_, entry)| is_sign_in(entry));
@@ -156,7 +158,8 @@ impl Credentials {
         allowed.collect()
     }
 
-    /// Makes the token of a sign-in last at least this long, as far as the provider goes along.
+    /// Renews a sign-in whose token expires within `at_least`. An error if the new token also expires too
+    /// soon.
     pub fn renew(
         &self,
         provider: &str,
@@ -180,8 +183,7 @@ impl Credentials {
         }
     }
 
-    /// The entry of a sign-in with a token that a request can use; `None` when it was signed out
-    /// meanwhile.
+    /// The entry of a sign-in with a usable token; `None` if the user has signed out meanwhile.
     pub(super) fn fresh(
         &self,
         provider: &str,
@@ -205,7 +207,7 @@ impl Credentials {
         }
     }
 
-    /// Renews on a thread of its own, and waits for it or for the cancel.
+    /// Renews on a separate thread, and waits until it has ended or `cancel` is cancelled.
     fn renewed(
         &self,
         provider: &str,
@@ -255,7 +257,7 @@ impl Credentials {
     fn store(&self, provider: &str, mut entry: Entry, cancel: &CancelToken) -> Result<(), StreamError> {
         let store = Store::lock(&self.file.path, cancel)?;
         let mut entries = store.read()?;
-        // Settings of the provider are no part of the proof of identity.
+        // The entry's settings are kept when the user signs in again.
         if let Some(env) = entry_of(&entries, provider).and_then(|old| old.get("env")) {
             entry.insert("env".into(), env.clone());
         }
@@ -303,9 +305,10 @@ impl Renewal {
             clock: &*self.place.clock,
             env: &self.env,
             gateway: self.gateway.as_deref(),
+            device: None,
             http_proxy: self.place.http_proxy.as_deref(),
         };
-        // From here on nothing but its own limit ends it.
+        // An abort no longer ends the renewal; only its time limit does.
         self.method.renew(&setting, entry, &CancelToken::new())?;
         draft.commit(&entries)
     }
@@ -326,7 +329,7 @@ fn lasts(entry: &Value, time: Duration) -> bool {
     lasts_until(entry.get("expires"), time)
 }
 
-/// True if `expires` is further away than `time`.
+/// True if `expires`, in Unix milliseconds, is more than `time` away.
 fn lasts_until(expires: Option<&Value>, time: Duration) -> bool {
     let end = now_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52

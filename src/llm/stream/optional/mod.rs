@@ -1,13 +1,12 @@
-//! Parameters that a request can do without, and what is done when a server refuses one by name.
+//! Optional parameters of a request, which are left out if a server rejects them by name.
 //!
-//! Protocols write requests as their originals take them; gateways and other servers that speak the same
-//! protocol often refuse what they do not know. The refused parameter is left out and the request is sent
-//! again. Once a request has gone through, what was left out is remembered for the address and the model as
-//! long as the process lives: later requests go without it from the start, so that each extends the one
-//! before and the prompt cache holds.
+//! Gateways and compatible servers often reject parameters that the original server of a protocol accepts.
+//! The rejected parameter is left out and the request is sent again. After a success the change is remembered
+//! for the address and the model until the process ends: later requests are changed from the start, so that
+//! each extends the previous one and the prompt cache stays valid.
 //!
-//! A parameter that stands for something the user chose goes with a notice, others go silently. What the
-//! conversation is made of is never left out. The limit of the answer gets its other name, where it has one.
+//! The user gets a notice about a parameter that represents a choice of the user. The parts of the
+//! conversation are never left out. The output limit of chat completions is renamed instead.
 
 use super::refusal::{self, BETA};
 use crate::llm::body::Body;
@@ -18,23 +17,23 @@ use crate::llm::options::StreamOptions;
 use serde_json::value::RawValue;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often one request is changed. A server may name one parameter at a time.
+/// Maximum number of changes to one request. A server may name one parameter at a time.
 const ROUNDS_MAX: usize = 8;
 
-/// What is said of a refusal that stays an error.
+/// Advice added to the error if a rejected parameter cannot be left out.
 const ADVICE: &str =
     "(the switches under `compat` in models.json say what a server takes; see: pi docs models)";
 
 #[derive(Debug, PartialEq)]
 struct Parameter {
-    /// All of them stand in the path that a server names.
+    /// Words that must all occur in the path that a server names.
     words: &'static [&'static str],
-    /// Where requests have it; `*` is each item of a list.
+    /// Paths of the parameter in requests; `*` stands for each item of a list.
     places: &'static [&'static [&'static str]],
     loss: Loss,
 }
 
-/// What the user loses with a parameter.
+/// What the user loses without a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Loss {
     Nothing,
@@ -54,7 +53,7 @@ const fn chosen(words: &'static [&'static str], places: &'static [&'static [&'st
     Parameter { words, places, loss: Loss::Choice }
 }
 
-/// The first row whose words fit is taken: parts of a parameter stand before the whole.
+/// The first row whose words match is used: parts of a parameter come before the whole.
 const PARAMETERS: &[Parameter] = &[
     plain(
         &["cache_control", "ttl"],
@@ -73,7 +72,14 @@ const PARAMETERS: &[Parameter] = &[
         ],
     ),
     plain(&["eager_input_streaming"], &[&["tools", "*", "eager_input_streaming"]]),
-    plain(&["strict"], &[&["tools", "*", "strict"], &["tools", "*", "function", "strict"]]),
+    plain(
+        &["strict"],
+        &[
+            &["tools", "*", "strict"],
+            &["tools", "*", "function", "strict"],
+            &["toolConfig", "tools", "*", "toolSpec", "strict"],
+        ],
+    ),
     plain(&["reasoning", "summary"], &[&["reasoning", "summary"]]),
     plain(&["thinking", "clear_thinking"], &[&["thinking", "clear_thinking"]]),
     plain(
@@ -112,10 +118,10 @@ const PARAMETERS: &[Parameter] = &[
 const STORE: &str = "store";
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// What chat completions call the limit of the answer.
+/// The names of the output limit in chat completions.
 const LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
-/// Never left out, not even where `samplingParams` name them.
+/// Fields that are never left out, not even if `samplingParams` name them.
 const REQUIRED: &[&str] = &[
     "model",
     "messages",
@@ -129,7 +135,7 @@ const REQUIRED: &[&str] = &[
     LIMITS[1],
 ];
 
-/// Values of the header `anthropic-beta` that nothing in the body depends on.
+/// Values of the header `anthropic-beta` on which nothing in the body depends.
 const BETAS: &[&str] = &["fine-grained-tool-streaming-2025-05-14", "interleaved-thinking-2025-05-14"];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -145,11 +151,11 @@ enum Edit {
 #[derive(Clone, Debug)]
 struct Need {
     edit: Edit,
-    /// The user has been told.
+    /// True after a notice told the user about the change.
     told: bool,
 }
 
-/// What was learnt about an address and a model.
+/// The changes needed for an address and a model.
 struct Learnt {
     url: String,
     model: String,
@@ -162,20 +168,20 @@ fn learnt() -> MutexGuard<'static, Vec<Learnt>> {
     LEARNT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One request on its way to what the server takes.
+/// Adapts one request to its server.
 pub(super) struct Fitting<'a> {
     model: &'a Model,
     options: &'a StreamOptions,
     url: &'a str,
     server: &'a str,
     needs: Vec<Need>,
-    /// Names of parameters that are missed and that the user has not been told of.
+    /// Names of removed parameters that the next notice to the user lists.
     missed: Vec<String>,
     rounds: usize,
 }
 
 impl<'a> Fitting<'a> {
-    /// Takes out of the request what its address is known to refuse.
+    /// Applies the changes already known for the address.
     pub(super) fn new(
         model: &'a Model,
         options: &'a StreamOptions,
@@ -204,8 +210,8 @@ impl<'a> Fitting<'a> {
         fitting
     }
 
-    /// Changes the request after an error status, if the error names parameters that can be missed. False
-    /// when nothing was changed: the error stays, with advice where that may help.
+    /// Changes the request after an error status, if the error names optional parameters. False if nothing
+    /// was changed: the error remains, with advice where that may help.
     pub(super) fn adapt(
         &mut self,
         error: &mut StreamError,
@@ -213,7 +219,7 @@ impl<'a> Fitting<'a> {
         headers: &mut Vec<(String, String)>,
         body: &mut Vec<u8>,
     ) -> bool {
-        // 500 is what some gateways make of a refusal.
+        // Some gateways answer a rejection with status 500.
         if !matches!(error.status, Some(400 | 422 | 500 | 501)) {
             return false;
         }
@@ -230,7 +236,7 @@ impl<'a> Fitting<'a> {
             let is_thinking = matches!(&edits[..], [Edit::Drop(meant)] if meant.loss == Loss::Thinking);
             let mut helped = self.learn(edits, headers, &mut parsed);
             if !helped && is_thinking {
-                // The name that a gateway has translated ours to.
+                // The name into which a gateway has translated the parameter.
                 let others = PARAMETERS.iter().filter(|parameter| parameter.loss == Loss::Thinking);
                 helped = self.learn(others.map(Edit::Drop), headers, &mut parsed);
             }
@@ -245,7 +251,7 @@ impl<'a> Fitting<'a> {
         changed
     }
 
-    /// Makes those of `edits` that were not made yet. False when none changes the request.
+    /// Applies those of `edits` that were not applied yet. False if none changes the request.
     fn learn(
         &mut self,
         edits: impl IntoIterator<Item = Edit>,
@@ -263,7 +269,7 @@ impl<'a> Fitting<'a> {
         changed
     }
 
-    /// The request went through: what it needed is remembered. Gives what the user should know.
+    /// Remembers the changes after a success. Returns a notice for the user, if any.
     pub(super) fn settle(mut self) -> Option<String> {
         if self.needs.is_empty() {
             return None;
@@ -280,7 +286,7 @@ impl<'a> Fitting<'a> {
             .then(|| format!("{server} does not take {missed}: requests to {model} go without it"))
     }
 
-    /// What helps against a refusal of the parameter at `path`.
+    /// The changes that help if a server rejects the parameter at `path`.
     fn edits(&self, path: &[String]) -> Vec<Edit> {
         let first = path[0].as_str();
         if first == BETA {
@@ -302,13 +308,13 @@ impl<'a> Fitting<'a> {
         own.map(|name| Edit::DropNamed(name.to_owned())).into_iter().collect()
     }
 
-    /// The parameter of `samplingParams` that `name` means.
+    /// The parameter of `samplingParams` with this name in snake case.
     fn own_name(&self, name: &str) -> Option<&str> {
         let mut own = limits::sampling_params(self.model, self.options);
         own.find(|(known, _)| refusal::snake(known) == name).map(|(known, _)| known.as_str())
     }
 
-    /// Makes one change. False when there is nothing to change in this request.
+    /// Applies one change. False if the request does not contain the parameter.
     fn apply(&mut self, need: &Need, headers: &mut Vec<(String, String)>, body: &mut Body) -> bool {
         let changed = match &need.edit {
             Edit::Drop(parameter) if self.must_keep(parameter, body) => false,
@@ -326,15 +332,15 @@ impl<'a> Fitting<'a> {
         changed
     }
 
-    /// True if `parameter` carries more in this request than the server's habit.
+    /// True if `parameter` cannot be left out of this request without changing its meaning.
     fn must_keep(&self, parameter: &Parameter, body: &Body) -> bool {
         match *parameter.words {
-            // A call was demanded or forbidden.
+            // A tool call was required or forbidden.
             [TOOL_CHOICE] => {
                 let choice = body.get(TOOL_CHOICE).map(RawValue::get);
                 choice.is_none_or(|choice| !choice.contains("\"auto\""))
             }
-            // Without it they keep the conversation.
+            // Without `store` these servers keep the conversation.
             [STORE] => {
                 let keepers = ["api.openai.com", "chatgpt.com", ".openai.azure.com"];
                 self.is_responses() && keepers.iter().any(|host| self.server.ends_with(host))
@@ -347,7 +353,7 @@ impl<'a> Fitting<'a> {
         self.model.api.ends_with("-responses")
     }
 
-    /// True if the user chose what `edit` takes away.
+    /// True if the user chose the parameter that `edit` removes.
     fn is_missed(&self, edit: &Edit) -> bool {
         match edit {
             Edit::DropNamed(_) => true,
@@ -355,7 +361,7 @@ impl<'a> Fitting<'a> {
             Edit::Drop(parameter) => {
                 let own = parameter.places[0].len() == 1 && self.own_name(parameter.words[0]).is_some();
                 own || match parameter.loss {
-                    // A server of this protocol keeps conversations unless it is told not to.
+                    // A server of this protocol keeps conversations unless told otherwise.
                     Loss::Nothing => *parameter.words == [STORE] && self.is_responses(),
                     Loss::Thinking => self.options.thinking != ThinkingLevel::Off,
                     Loss::Choice => true,
@@ -366,7 +372,7 @@ impl<'a> Fitting<'a> {
 }
 
 impl Edit {
-    /// Of the parameter that is left out.
+    /// Name of the parameter that is left out.
     fn name(&self) -> Option<String> {
         match self {
             Self::Drop(parameter) => Some(parameter.words.join(".")),
@@ -377,7 +383,7 @@ impl Edit {
 }
 
 impl Parameter {
-    /// True if a server that names `path` means this parameter, or something inside it.
+    /// True if `path`, as named by a server, means this parameter or a part of it.
     fn is_meant(&self, path: &[String]) -> bool {
         let is_nested = self.places[0].len() > 1;
         self.words.iter().all(|word| path.iter().any(|part| part == word))

@@ -1,7 +1,6 @@
 //! Opens a stored session, with the questions that may be needed first.
 
 use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::dialog::list::ListDialog;
 use crate::mode::interactive::dialog::question::{Question, question};
 use crate::mode::interactive::dialog::sessions::picker::{Picker, Place};
@@ -100,7 +99,7 @@ fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Que
 }
 
 fn cancelled() -> Vec<Effect> {
-    vec![Effect::Say(Weight::Info, "Resume cancelled".to_owned())]
+    vec![Effect::Note("Resume cancelled".to_owned())]
 }
 
 fn ask_about_held(app: &mut App, reason: &str, wanted: Opened) {

@@ -1,12 +1,11 @@
-//! New sessions made from entries of one that is there.
+//! Makes new sessions from entries of an existing one.
 //!
-//! A fork of a branch holds the entries from the root to one of them, in that order. Labels are nodes
-//! of the tree: those on the way are taken out, with what hung on them hung on what they hung on, and
-//! those whose target came along are put at the end again. A copy for another folder holds all entries
-//! as they are. Both name the file they come from as their parent, as the reference writes it.
+//! A fork contains the entries from the root to a chosen entry. Labels on the way are removed from the chain,
+//! and those that name a kept entry are appended at the end. A copy for another folder contains all entries.
+//! Both name the original file as their parent, as the reference does.
 //!
-//! A fork with an answer in it has its file at once, whole or not at all. One without is like any new
-//! session: a draft from its next message on.
+//! A fork with an answer is written to a file at once, completely or not at all. A fork without an answer
+//! starts as a draft with its next message, like any new session.
 
 use super::{Log, SyncMode, new_header};
 use crate::llm::message::{Block, Content};
@@ -21,7 +20,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// A message of the user, where a fork can begin.
+/// A user message before which a fork can end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForkPoint {
     pub entry_id: String,
@@ -29,7 +28,7 @@ pub struct ForkPoint {
 }
 
 impl Log {
-    /// A new session with what came before this message of the user, and the text of the message.
+    /// Makes a session from the entries before the user message `id`, and returns the message's text.
     pub fn fork_before(&self, id: &str) -> Result<(Self, String), SessionError> {
         let position = self.index.find(id).ok_or(SessionError::NoForkPoint)?;
         let entry = self.entry_at(position).ok_or(SessionError::NoForkPoint)?;
@@ -45,19 +44,19 @@ impl Log {
         Ok((log, text))
     }
 
-    /// A new session with the branch that ends in this entry.
+    /// Makes a session from the branch that ends in the entry `id`.
     pub fn fork_at(&self, id: &str) -> Result<Self, SessionError> {
         let leaf = self.index.find(id).ok_or(SessionError::NoForkPoint)?;
         self.branch(leaf)
     }
 
-    /// All messages of the user that say something, in the order of the file.
+    /// Returns all user messages with text, in the order of the file.
     pub fn fork_points(&self) -> Vec<ForkPoint> {
         let slots = self.index.slots.iter().zip(0..);
         slots.filter_map(|(_, position)| self.fork_point(position)).collect()
     }
 
-    /// The entry at `position`, if it is such a message.
+    /// Returns the entry at `position`, if it is a user message with text.
     pub fn fork_point(&self, position: u32) -> Option<ForkPoint> {
         let slot = self.index.get(position)?;
         if slot.kind != Kind::User {
@@ -68,7 +67,7 @@ impl Log {
         (!text.is_empty()).then_some(ForkPoint { entry_id, text })
     }
 
-    /// A session of `cwd` in `folder` with all entries of this one.
+    /// Copies all entries to a new session in `folder` with the working folder `cwd`.
     pub(in crate::session) fn copy_into(
         &self,
         folder: &Path,
@@ -138,7 +137,7 @@ impl Log {
         }
     }
 
-    /// The labels that stand now and whose target is among `kept`, as a chain behind `parent`.
+    /// Returns the current labels of the entries `kept`, as a chain below `parent`.
     fn labels_of(&self, kept: &HashSet<&str>, parent: Option<&str>) -> Vec<Entry> {
         let mut standing: Vec<Option<(String, Label)>> = Vec::new();
         let mut by_target: HashMap<String, usize> = HashMap::new();
@@ -186,7 +185,7 @@ impl Log {
         Ok(header)
     }
 
-    /// Where a fork of this session goes: beside it.
+    /// Returns the place for a fork of this session: a draft in its folder, or memory.
     fn later(&self, header: &Header) -> Later {
         match self.place.path() {
             Some(path) => Later::Draft(path.with_file_name(file_name(header))),
@@ -200,7 +199,7 @@ impl Log {
         }
     }
 
-    /// The line of an entry that can be read.
+    /// Returns the line of an entry, unless it is damaged.
     fn sound_line(&self, slot: &Slot) -> Option<Cow<'_, [u8]>> {
         (slot.kind != Kind::Damaged).then(|| self.line(slot))?
     }
@@ -210,7 +209,7 @@ impl Log {
 #[derive(Default)]
 struct Chain<'a> {
     kept: Vec<&'a Slot>,
-    /// What stands for a label: the entry after it.
+    /// For each removed label, the id of the entry after it.
     instead: HashMap<&'a str, &'a str>,
     pending: Vec<&'a str>,
 }
@@ -219,7 +218,7 @@ impl<'a> Chain<'a> {
     fn push(&mut self, slot: &'a Slot) {
         match slot.kind {
             Kind::Label => self.pending.push(&slot.id),
-            // Damaged ones stay behind; what hangs on them hangs on what is before.
+            // Damaged entries are dropped; their children are attached to the entry before them.
             Kind::Damaged => {}
             _ => {
                 let labels = self.pending.drain(..);
@@ -230,8 +229,8 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// `line` hung on `parent`, and a compaction that keeps from a label on keeping from what stands for it.
-/// A line that says so already is not touched.
+/// Attaches an entry's line to `parent`. A compaction whose first kept entry is a removed label gets the
+/// entry in `instead`. A line that needs no change is returned unchanged.
 fn rechained(line: &[u8], parent: Option<&str>, instead: &HashMap<&str, &str>) -> Vec<u8> {
     let head = index::parent_and_kind(line);
     let same = head.as_ref().is_some_and(|(known, _)| known.as_deref() == parent);
@@ -252,7 +251,7 @@ fn rechained(line: &[u8], parent: Option<&str>, instead: &HashMap<&str, &str>) -
     serde_json::to_vec(&fields).unwrap_or_else(|_| line.to_vec())
 }
 
-/// Makes the file `path` of these lines, and opens it. It gets its name when all of it is there.
+/// Writes a session file with these lines and opens it. The file gets its name `path` when it is complete.
 fn write(
     header: Header,
     path: &Path,
@@ -296,7 +295,7 @@ fn to_string(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// What a message of the user says; none for any other entry.
+/// Returns the text of a user message; `None` for other entries.
 fn user_text(entry: &Entry) -> Option<String> {
     let Body::Message(body) = &entry.body else {
         return None;
@@ -310,7 +309,7 @@ fn user_text(entry: &Entry) -> Option<String> {
     })
 }
 
-/// The file that a session which is to be copied lies in: a draft where there is nothing else.
+/// Returns the file of a session to copy: the session file, or its draft if there is no session file.
 pub(in crate::session) fn source_of(path: &Path) -> PathBuf {
     let draft = super::draft_of(path);
     if !path.exists() && draft.exists() { draft } else { path.to_owned() }

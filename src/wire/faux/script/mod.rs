@@ -1,7 +1,7 @@
-//! `faux/script`: plays the answers of the JSON file that `PI_FAUX_SCRIPT` names.
+//! `faux/script`: plays the answers in the JSON file that `PI_FAUX_SCRIPT` names.
 //!
-//! The file is a list of answers, or `{"answers": [...]}` with settings for all of them beside it. An
-//! answer is a text, or an object; all its fields may be left out:
+//! The file is a list of answers, or `{"answers": [...]}` with settings for all answers. An answer is a text
+//! or an object with optional fields:
 //!
 //! | field | means |
 //! |---|---|
@@ -16,12 +16,11 @@
 //! | `chunkSize` | characters of a piece, 12 by default (also a setting for all) |
 //! | `tokensPerSecond` | a steady rate (also a setting for all) |
 //!
-//! A conversation takes the answers in turn, one a request, whether it succeeds or fails: a request that
-//! is repeated after an error gets the next answer. A conversation that goes on in a later run begins
-//! after as many answers as it has assistant messages. When no answer is left the request fails and says
-//! so; nothing is played twice.
+//! Each request of a conversation takes the next answer, also after an error. A conversation that is
+//! continued in a later run skips as many answers as it has assistant messages. If no answer is left, the
+//! request fails; no answer is played twice.
 //!
-//! The file is read at each request. A field that is not known is an error, with its place.
+//! The file is read at each request. An unknown field is an error with its line and column.
 
 use super::play::{Answer, Pace, Piece};
 use crate::llm::event::{ErrorKind, StreamError};
@@ -37,7 +36,7 @@ use std::time::Duration;
 
 pub(super) const VARIABLE: &str = "PI_FAUX_SCRIPT";
 
-/// The next answer of this conversation, or the error that stands in for it.
+/// The next answer of the conversation, or an answer that is an error.
 pub(super) fn answer(call: &Call<'_>) -> Answer {
     let set = |(name, _): &&(String, String)| name == VARIABLE;
     let own = call.options.env.iter().find(set).map(|(_, value)| value.clone());
@@ -75,8 +74,7 @@ fn next(path: &str, call: &Call<'_>) -> Result<Answer, String> {
     Ok(step.into_answer(&script.settings))
 }
 
-/// The place of the next answer. Counted here and not only from the conversation: a failed answer may
-/// leave no trace there, and must still be followed by the next one.
+/// The index of the next answer. Counted here too, since the conversation may lack a failed answer.
 fn take_turn(path: &str, session: &str, messages: &[Message]) -> usize {
     static TURNS: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::new());
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +94,7 @@ fn last_said(messages: &[Message]) -> String {
     said.unwrap_or_default()
 }
 
-/// The script in `text`, or what is wrong with it, with line and column.
+/// Parses a script. An error contains line and column.
 fn parse(text: &str) -> Result<Script, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text).map_err(|error| error.to_string())
@@ -148,7 +146,7 @@ impl Step {
     }
 }
 
-// The forms below are told apart by hand: an untagged enum would forget where in the file it failed.
+// The forms below are distinguished by hand: an untagged enum would lose the position of an error.
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
