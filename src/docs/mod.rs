@@ -29,6 +29,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         "Programs that add tools, commands and more; their protocol",
         include_str!("extensions.md"),
     ),
+    (
+        "extensions-typescript",
+        "Extensions of the TypeScript pi: what runs, and what does not",
+        include_str!("extensions-typescript.md"),
+    ),
     ("json", "The event stream of --mode json", include_str!("json.md")),
     ("rpc", "The agent as a component: commands, answers, clients", include_str!("rpc.md")),
     ("sdk", "The library: sessions inside your own program", include_str!("sdk.md")),

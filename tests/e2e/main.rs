@@ -51,6 +51,8 @@ mod retry;
 mod rpc;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(feature = "extensions")]
+mod script_extension;
 mod sdk;
 mod session;
 #[cfg(feature = "interactive")]

@@ -187,7 +187,7 @@ export class Extension {
 				return extension.ask("models.scoped").models;
 			},
 			isIdle: () => mirror.state(id).isIdle,
-			isProjectTrusted: () => mirror.read("session.state", { extension: id }, environment).isProjectTrusted,
+			isProjectTrusted: () => mirror.read("session.state", { extension: id }, environment).isProjectTrusted ?? environment.isProjectTrusted,
 			hasPendingMessages: () => mirror.state(id).hasPendingMessages,
 			getContextUsage: () => mirror.state(id).contextUsage ?? undefined,
 			getSystemPrompt: () => this.ask("session.systemPrompt").text,
@@ -366,6 +366,7 @@ export class Extension {
 		if (event.type === "terminal_input") return this.screen.terminalInput(event.data);
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
+		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
 		const handlers = this.handlers.get(event.type) ?? [];
 		let failure;
 		const failed = (error) => {
@@ -377,6 +378,14 @@ export class Extension {
 		if (failure && empty && !STREAMS.has(event.type)) throw failure;
 		if (failure && !empty) this.fail(`a handler of ${event.type}`, failure);
 		return event.type === "user_bash" && answer?.operations ? this.runFor(event, answer.operations, signal) : answer;
+	}
+
+	/** Options of the system prompt with every field that handlers count on. */
+	promptOptions(given) {
+		const known = given !== null && typeof given === "object" && !Array.isArray(given) ? given : {};
+		const { names } = this.mirror.read("tools.active", { extension: this.id }, { names: [] });
+		const lists = { hiddenTools: [], promptGuidelines: [], contextFiles: [], skills: [] };
+		return { selectedTools: names, ...lists, toolSnippets: {}, toolGuidelines: {}, appendSystemPrompt: "", cwd: environment.cwd, ...known, sections: { ...known.sections } };
 	}
 
 	/** A command of the user that runs on operations of the extension. */
