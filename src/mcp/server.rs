@@ -519,9 +519,11 @@ pub fn sign_in_hint(entry: &Entry) -> String {
     match (entry.provider(), entry.has_authorization()) {
         (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
         (None, true) => "the credential in its headers was refused".to_owned(),
-        (None, false) => "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
+        (None, false) => {
+            "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
             tokens, put one into its headers: \"Authorization\": \"Bearer ${NAME}\""
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

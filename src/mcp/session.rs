@@ -5,12 +5,12 @@
 
 use super::access;
 use super::cache::Cache;
+use super::command::McpCommand;
 use super::config::{self, Entry, Exposure, edit};
 use super::log::Log;
 use super::name::Names;
 use super::resource;
 use super::section;
-use super::command::McpCommand;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
 use crate::agent::tool::{Invocation, Tool};

@@ -40,7 +40,6 @@ fn session(dir: &TempDir) -> Session {
         absent: Vec::new(),
         config: Config {
             tool_overrides: Default::default(),
-            trusts_project: false,
             services,
             settings,
             workspace: Arc::new(dir.workspace()),
