@@ -1,3 +1,5 @@
+//! Files of servers: what is taken, refused and changed.
+
 use super::*;
 use crate::base::testing::TempDir;
 use serde_json::json;
