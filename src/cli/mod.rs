@@ -96,7 +96,7 @@ pub fn main() -> ExitCode {
         words.remove(0);
         run(&words)
     } else {
-        match flags::parse(words) {
+        match flags::parse_open(words) {
             Ok(args) => run(args),
             Err(error) => {
                 report::error(format_args!("{error}\nTry pi --help."));
@@ -123,7 +123,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
-        Ok(Command::Rpc) => serve(&args),
+        Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };
     done.unwrap_or_else(|text| {
@@ -143,12 +143,16 @@ fn list(args: &Args, search: &str) -> Result<u8, String> {
 }
 
 /// Runs print, JSON or interactive mode. Returns the exit code.
-fn prompt(args: Args) -> Result<u8, String> {
+fn prompt(mut args: Args) -> Result<u8, String> {
     if ask::is_drawn(&args.run) {
         interactive::is_there()?;
     }
-    let launch = Launch::new(&args)?;
-    let inputs = launch.inputs()?;
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let piped = input::piped(has_prompt)?;
     let is_print = args.run.print || args.run.mode.is_some() || piped.is_some();
@@ -181,10 +185,14 @@ fn prompt(args: Args) -> Result<u8, String> {
 }
 
 /// Runs RPC mode until stdin ends. Returns the exit code.
-fn serve(args: &Args) -> Result<u8, String> {
-    let launch = Launch::new(args)?;
-    let inputs = launch.inputs()?;
-    let Begun { session, cancel, watch, .. } = begin(launch, inputs, args)?;
+fn serve(mut args: Args) -> Result<u8, String> {
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
+    let Begun { session, cancel, watch, .. } = begin(launch, inputs, &args)?;
     let options = rpc::Options { cumulative: args.run.cumulative_events, ready: args.run.ready };
     rpc::run(session, options, &cancel, &watch)
 }
@@ -200,9 +208,8 @@ struct Begun {
     watch: Watch,
 }
 
-/// Starts extensions, opens the session that the command line asks for, and watches for signals.
-fn begin(mut launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
-    launch.start_extensions(&mut inputs)?;
+/// Opens the session that the command line asks for, and watches for signals.
+fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
     // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;

@@ -45,8 +45,7 @@ pub trait Serve: Send + Sync {
     /// True if the call may wait for somebody, so that it needs a thread of its own.
     fn waits(&self, method: &str, params: &Value) -> bool;
 
-    fn call(&self, connection: &Arc<Connection>, method: &str, params: Value, cancel: &CancelToken)
-    -> Answer;
+    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer;
 
     /// The connection is over.
     fn ended(&self, connection: &Connection);
@@ -255,6 +254,11 @@ impl Connection {
         }
     }
 
+    /// Sends a notification if the program takes it at once.
+    pub fn offer(&self, method: &str, params: impl Serialize) {
+        let _ = self.queue.try_send(line(&message::notification(method, params)));
+    }
+
     /// Tells the program that nobody waits for the result of a request.
     pub fn give_up(&self, open: &Open) {
         lock(&self.requests).open.remove(&open.id);
@@ -413,7 +417,7 @@ impl Connection {
     ) {
         let cancel = CancelToken::new();
         if !serve.waits(&method, &params) {
-            let answer = serve.call(self, &method, params, &cancel);
+            let answer = serve.call(&method, params, &cancel);
             return self.answer(id, answer);
         }
         select! {
@@ -430,7 +434,7 @@ impl Connection {
             if stops {
                 lock(&connection.clock).waiting += 1;
             }
-            let answer = serve.call(&connection, &method, params, &cancel);
+            let answer = serve.call(&method, params, &cancel);
             if let Some(key) = &key {
                 lock(&connection.calls).remove(key);
             }

@@ -23,6 +23,8 @@ pub struct Found {
     pub program: PathBuf,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
+    /// Extensions of one group are run by one process: the program of the first.
+    pub group: Option<String>,
     /// What a manifest says that it registers; started when that is first used.
     pub lazy: Option<Registration>,
 }
@@ -35,6 +37,7 @@ struct Manifest {
     #[serde(default)]
     env: BTreeMap<String, String>,
     name: Option<String>,
+    group: Option<String>,
     #[serde(default)]
     lazy: bool,
     #[serde(flatten)]
@@ -90,6 +93,7 @@ fn read(source: &Source) -> Result<Found, String> {
             program: path.clone(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            group: None,
             lazy: None,
         });
     }
@@ -117,6 +121,7 @@ fn read(source: &Source) -> Result<Found, String> {
         program: place::tidy(&program),
         args: manifest.args,
         env: manifest.env,
+        group: manifest.group.filter(|_| lazy.is_none()),
         lazy,
     })
 }

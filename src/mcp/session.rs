@@ -275,7 +275,7 @@ impl Mcp {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
             let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
-            let addition = Addition { tools, commands, sections, source };
+            let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
             problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));

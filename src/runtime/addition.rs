@@ -17,6 +17,8 @@ pub struct Addition {
     /// A tool named like a built-in one takes its place.
     pub tools: Vec<Arc<dyn Tool>>,
     pub commands: Vec<Arc<dyn SlashCommand>>,
+    /// Actions of keys, by the names of the keys as in `keybindings.json`.
+    pub shortcuts: Vec<(String, Arc<dyn SlashCommand>)>,
     /// Sections of the system prompt: name and text.
     pub sections: Vec<(String, String)>,
     /// The `sourceInfo` that other programs are told.
@@ -107,6 +109,12 @@ impl Additions {
     pub fn source(&self, name: &str) -> Option<&Value> {
         let has = |addition: &Addition| names(addition).iter().any(|known| known == name);
         self.0.iter().find(|(_, addition)| has(addition)).map(|(_, addition)| &addition.source)
+    }
+
+    /// Actions of keys. The last one of a key counts.
+    pub fn shortcuts(&self) -> impl Iterator<Item = (&str, &Arc<dyn SlashCommand>)> {
+        let all = self.0.iter().rev().flat_map(|(_, addition)| &addition.shortcuts);
+        all.map(|(key, action)| (key.as_str(), action))
     }
 
     pub fn add_sections(&self, sections: &mut Map<String, Value>) {
@@ -220,6 +228,7 @@ mod tests {
         Addition {
             tools: tools.iter().map(|name| tool(name, Exposure::Direct)).collect(),
             commands: commands.iter().map(|name| Arc::new(Named(name)) as Arc<dyn SlashCommand>).collect(),
+            shortcuts: Vec::new(),
             sections: tools.iter().map(|name| ((*name).to_owned(), "text".to_owned())).collect(),
             source: Value::Null,
         }

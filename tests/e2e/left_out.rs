@@ -43,3 +43,14 @@ fn a_terminal_is_told_that_there_is_no_conversation() {
 fn servers_of_mcp_are_refused() {
     World::new().pi().words("mcp list").run().fails_with(1).stderr_has("built without mcp");
 }
+
+#[cfg(not(feature = "extensions"))]
+#[test]
+fn extensions_are_refused() {
+    World::new()
+        .pi()
+        .words("--model faux/echo -e x -p hi")
+        .run()
+        .fails_with(1)
+        .stderr_has("built without extensions");
+}

@@ -20,6 +20,8 @@ mod crash;
 mod crash_store;
 mod event;
 mod export;
+#[cfg(feature = "extensions")]
+mod extension;
 mod failure;
 #[cfg(feature = "interactive")]
 mod interactive;
@@ -53,6 +55,8 @@ mod session;
 mod session_screen;
 mod sessions;
 mod signal;
+#[cfg(feature = "interactive")]
+mod still;
 mod tool;
 mod trust;
 mod undo;

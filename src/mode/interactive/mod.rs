@@ -12,6 +12,7 @@
 //! Only the unfinished part is redrawn, below them (`tui::screen`).
 
 mod activity;
+mod added;
 mod app;
 mod approver;
 mod card;
@@ -37,6 +38,7 @@ mod pace;
 mod paint;
 mod position;
 mod program;
+mod program_status;
 pub mod question;
 mod screen;
 mod scroll;
@@ -59,6 +61,7 @@ use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
 use crate::tui::terminal::{Modes, Terminal};
+use added::OnFeed;
 use app::{App, Threads};
 use approver::ByScreen;
 use card::Weight;
@@ -151,6 +154,11 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         report::divert(move |text| feed.say(Weight::Warning, text))
     };
     control.set_approver(Arc::new(ByScreen(feed.clone())));
+    control.set_ui(Arc::new(OnFeed::new(feed.clone())));
+    if options.first.is_some() {
+        // It may call what extensions register.
+        control.settle_hooks();
+    }
     let worker = {
         let feed = feed.clone();
         thread::Builder::new()
@@ -169,6 +177,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();
+    app.start_reports();
     if let Some(wanted) = options.fullscreen {
         app.config.is_fullscreen = wanted && !config::is_dumb();
     }
