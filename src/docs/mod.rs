@@ -24,6 +24,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("trust", "What a project may bring along", include_str!("trust.md")),
     ("skills", "Instructions read on demand", include_str!("skills.md")),
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
+    ("mcp", "Servers of the Model Context Protocol; mcp.json", include_str!("mcp.md")),
     (
         "extensions",
         "Programs that add tools, commands and more; their protocol",
@@ -57,7 +58,7 @@ pub fn contents() -> String {
         text.push_str(&format!("- {name}: {about}\n"));
     }
     text.push_str(
-        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme or rpc.\n",
+        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme, mcp or rpc.\n",
     );
     text
 }

@@ -18,17 +18,17 @@ const ACTIONS: [(&str, &str); 4] = [
 const USAGE: &str = "/mcp, /mcp reconnect SERVER, /mcp enable|disable SERVER [-l], /mcp exposure SERVER \
     codemode|deferred|direct|hidden [-l]. -l writes a change into the project's file";
 
-pub struct McpCommand {
+pub struct Slash {
     mcp: Weak<Mcp>,
 }
 
-impl McpCommand {
+impl Slash {
     pub fn new(mcp: Weak<Mcp>) -> Self {
         Self { mcp }
     }
 }
 
-impl SlashCommand for McpCommand {
+impl SlashCommand for Slash {
     fn name(&self) -> &'static str {
         "mcp"
     }

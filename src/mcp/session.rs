@@ -5,7 +5,7 @@
 
 use super::access;
 use super::cache::Cache;
-use super::command::McpCommand;
+use super::command::Slash;
 use super::config::{self, Entry, Exposure, edit};
 use super::log::Log;
 use super::name::Names;
@@ -274,7 +274,7 @@ impl Mcp {
         if inside.added != added {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(McpCommand::new(self.this.clone()))];
+            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
             let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
