@@ -335,6 +335,10 @@ impl Serve for Server {
         call::waits(method, params)
     }
 
+    fn stops_clock(&self, method: &str) -> bool {
+        super::stops_clock(method)
+    }
+
     fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer {
         let instance = self.caller(&params)?;
         call::answer(&self.extensions, instance, method, params, cancel)

@@ -15,6 +15,7 @@ mod activity;
 mod added;
 mod app;
 mod approver;
+mod asked;
 mod card;
 mod client;
 mod command;
