@@ -404,6 +404,8 @@ export class Extension {
 	async callTool({ toolCallId, name, arguments: args }, signal) {
 		const tool = this.tools.get(name);
 		if (!tool) throw new Error(`the extension has no tool ${name}`);
+		// Without this a tool in place of a built-in one would call itself for ever.
+		if (builtinCalls.has(builtinCall(name, args))) throw unsupported(`the built-in tool ${name} behind a tool of its name`);
 		const onUpdate = (partial) => this.peer.send({ method: "tool.update", params: { extension: this.id, toolCallId, content: partial.content, details: partial.details } });
 		return tool.execute(toolCallId, args, signal, onUpdate, this.toolContext(signal, toolCallId));
 	}
@@ -523,6 +525,10 @@ export class Extension {
 		return { apiKey: this.provider(provider).oauth.getApiKey(credentials) };
 	}
 }
+
+/** Calls of built-in tools under way, which pi must not give back to a tool of that name. */
+export const builtinCalls = new Set();
+export const builtinCall = (name, args) => `${name} ${JSON.stringify(args)}`;
 
 /** Calls of pi's tools by the id of their request, for their progress. */
 const progress = new Map();
