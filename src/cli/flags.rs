@@ -35,6 +35,8 @@ pub struct RunArgs {
     pub help: bool,
     pub version: bool,
     pub verbose: bool,
+    /// Without MCP servers.
+    pub no_mcp: bool,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
@@ -343,7 +345,6 @@ mod tests {
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");
-        refused("-e x.ts", "--extension is not part of this version");
         refused("--session-id a --session b", "--session-id cannot be combined with --session");
         refused("--session-id a -c", "--session-id cannot be combined with --continue");
         assert!(parse_words("--session-id a/b").is_err());

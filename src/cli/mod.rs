@@ -9,15 +9,19 @@ mod command;
 mod config;
 mod docs;
 mod export;
+mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
+#[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
+mod mcp;
 mod migrate;
 mod model;
 mod open;
 mod resource;
 mod sandbox;
 mod say;
+mod schema;
 mod sessions;
 mod start;
 mod stranger;
@@ -59,9 +63,10 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("extensions", extensions::run),
     ("install", unbuilt::packages),
     ("list", unbuilt::packages),
-    ("mcp", unbuilt::mcp),
+    ("mcp", mcp::run),
     ("prompts", resource::prompts),
     ("remove", unbuilt::packages),
     ("sandbox", sandbox::run),
@@ -196,8 +201,9 @@ struct Begun {
     watch: Watch,
 }
 
-/// Opens the session that the command line asks for, and watches for signals.
-fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+/// Starts extensions, opens the session that the command line asks for, and watches for signals.
+fn begin(mut launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+    launch.start_extensions(&mut inputs)?;
     // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;
@@ -206,6 +212,9 @@ fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, Strin
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
     let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
+    if !args.run.no_mcp {
+        mcp::start(&session, &dirs, &cancel, args.run.mode.is_none() && ask::is_drawn(&args.run));
+    }
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 

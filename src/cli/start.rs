@@ -8,15 +8,17 @@ use super::open;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
+use crate::extension::{About, Extensions, find};
 use crate::helper;
 use crate::llm::model::{Model, ThinkingLevel, shown_url};
 use crate::llm::secret::Secret;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
-use crate::runtime::control::Parts;
+use crate::runtime::control::{Control, Parts};
 use crate::runtime::outcome::Wanted;
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
@@ -42,6 +44,10 @@ pub struct Launch {
     /// The folder that paths of the command line are relative to.
     pub started_in: PathBuf,
     pub questions: Questions,
+    /// The programs that take part in sessions, once they are started.
+    extensions: Option<Arc<Extensions>>,
+    /// How programs that take part in sessions know the mode.
+    pub mode: &'static str,
     /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
@@ -118,6 +124,14 @@ impl Launch {
             no_session: args.session.no_session,
             started_in,
             questions,
+            extensions: None,
+            mode: match args.run.mode {
+                _ if is_interactive => "tui",
+                Some(Mode::Rpc) => "rpc",
+                Some(Mode::Json) => "json",
+                Some(Mode::Acp) => "acp",
+                Some(Mode::Text) | None => "print",
+            },
             is_interactive,
             verbose: args.run.verbose,
         })
@@ -139,6 +153,33 @@ impl Launch {
         let mut inputs = Inputs::load(dirs, cwd, self.started_in.clone(), settings, &mut warn);
         self.decide_trust(&mut inputs)?;
         Ok(inputs)
+    }
+
+    /// Starts the extensions of the current folder. What cannot be used is an error on the command line, and a
+    /// warning elsewhere.
+    pub fn start_extensions(&mut self, inputs: &mut Inputs) -> Result<(), String> {
+        let over = &self.over.resources;
+        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        if let Some(problem) = problems.first().filter(|_| !over.extensions.is_empty()) {
+            return Err(problem.clone());
+        }
+        problems.iter().for_each(report::warning);
+        if !found.is_empty() {
+            let about = About::new(inputs, self.mode, REFERENCE_VERSION);
+            self.extensions = Some(Extensions::start(about, found));
+        }
+        inputs.adds_tools = self.extensions.is_some();
+        Ok(())
+    }
+
+    /// Replaces the running extensions by those of the current folder.
+    fn restart_extensions(&self, inputs: &mut Inputs) {
+        let Some(extensions) = &self.extensions else { return };
+        let over = &self.over.resources;
+        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        problems.iter().for_each(report::warning);
+        extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
+        inputs.adds_tools = true;
     }
 
     /// Changes to another folder, and decides on trust in its project.
@@ -182,11 +223,16 @@ impl Launch {
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;
             open::follow(&launch, &mut inputs, &log, folder)?;
+            inputs.adds_tools = launch.extensions.is_some();
             Ok(launch.parts(inputs, log, None, None, &token)?)
         };
+        let extensions = self.extensions.clone();
         let succession = Succession::new(store, make, move |old| self.read_again(old));
         let session = Session::new(first, Some(succession), cancel);
-        helper::offer(session.control());
+        offer_tools(session.control());
+        if let Some(extensions) = extensions {
+            extensions.attach(session.control());
+        }
         Ok(session)
     }
 
@@ -200,7 +246,7 @@ impl Launch {
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
         let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
-        helper::offer(session.control());
+        offer_tools(session.control());
         Ok(session)
     }
 
@@ -248,6 +294,7 @@ impl Launch {
     fn read_again(&self, old: &Config) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
+        self.restart_extensions(&mut inputs);
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);
@@ -292,6 +339,11 @@ fn current_dir() -> Result<PathBuf, String> {
     std::env::current_dir().map_err(|error| {
         format!("The current folder cannot be used: {error}. Change to another one, or use --cwd.")
     })
+}
+
+/// Adds the tools that work on a session itself.
+fn offer_tools(control: &Control) {
+    helper::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

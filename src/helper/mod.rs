@@ -24,6 +24,6 @@ use std::sync::Arc;
 /// Adds the `task` tool to a session.
 pub fn offer(control: &Control) {
     let addition = Addition { tools: vec![Arc::new(task::TaskTool::new(control))], ..Addition::default() };
-    // Nothing else adds a tool of this name before.
+    // A tool of the program itself is never refused.
     let _ = control.set_addition(Owner { rank: 0, name: "helpers".into() }, addition);
 }

@@ -5,7 +5,6 @@
 //! conversation has recorded.
 
 use super::config::{Config, ToolOverrides};
-use super::control::Control;
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
@@ -158,8 +157,13 @@ impl ToolOverrides {
         };
         let by_settings = changed(settings.unwrap_or_default(), usual);
         match &self.selection {
+            Some(Selection::Only(entries)) if entries.contains(name) => Some(true),
             Some(Selection::Only(entries)) => {
-                entries.iter().any(|entry| selection::matches(entry, name)).then_some(true)
+                let is_matched = entries.iter().any(|entry| selection::matches(entry, name));
+                // Tools of MCP servers stay within reach of other tools, unless the list speaks of such tools.
+                let stays =
+                    selection::is_mcp(name) && !entries.iter().any(|entry| entry.starts_with("mcp__"));
+                (is_matched || stays).then_some(is_matched && usual)
             }
             Some(Selection::Change(entries)) => Some(changed(entries, by_settings)),
             None => Some(by_settings),
@@ -171,36 +175,6 @@ impl Config {
     pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
         self.over.tools.admit(tool, settings.as_deref())
-    }
-}
-
-impl Control {
-    /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
-    pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
-        self.state().set_addition(owner, addition)
-    }
-
-    /// Takes away what `owner` added.
-    pub fn remove_addition(&self, owner: &Owner) {
-        self.state().remove_addition(owner);
-    }
-
-    /// The slash commands that were added.
-    pub fn added_commands(&self) -> Vec<NamedCommand> {
-        self.state().additions.commands()
-    }
-
-    /// The added command that `text` calls, and its arguments.
-    pub fn added_command(&self, text: &str) -> Option<(NamedCommand, String)> {
-        let call = text.strip_prefix('/')?;
-        let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        let command = self.added_commands().into_iter().find(|command| command.name == name)?;
-        Some((command, arguments.to_owned()))
-    }
-
-    /// Where the tool with this name comes from; none for a built-in one.
-    pub fn tool_source(&self, name: &str) -> Option<Value> {
-        self.state().additions.source(name).cloned()
     }
 }
 

@@ -54,6 +54,8 @@ pub struct Config {
     pub workspace: Arc<Workspace>,
     /// All tools of the program that can be made active.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// True if what the project brings may be used.
+    pub trusts_project: bool,
     pub prompt: Prompt,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
@@ -72,8 +74,6 @@ pub struct Config {
     pub over: Overrides,
     /// The folder that paths of the overrides are relative to.
     pub started_in: PathBuf,
-    /// True if resources of the project are used.
-    pub is_trusted: bool,
 }
 
 impl Config {
@@ -154,6 +154,8 @@ pub struct ResourceOverrides {
     pub themes: Vec<String>,
     pub no_themes: bool,
     pub use_theme: Option<String>,
+    pub extensions: Vec<String>,
+    pub no_extensions: bool,
 }
 
 impl ToolOverrides {
@@ -299,7 +301,7 @@ impl Inputs {
         (Themes { files, wanted: over.use_theme.clone() }, missing)
     }
 
-    fn places(&self) -> Places<'_> {
+    pub fn places(&self) -> Places<'_> {
         Places {
             agent: self.dirs.agent(),
             home: self.dirs.home(),
@@ -390,6 +392,7 @@ pub fn configure(
     let addendum: Vec<String> = prompts.addendum.into_iter().chain(demand).collect();
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
+        trusts_project: inputs.is_trusted,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {
@@ -411,7 +414,6 @@ pub fn configure(
         agents,
         over: over.clone(),
         started_in: inputs.started_in,
-        is_trusted: inputs.is_trusted,
         services: inputs.services,
         settings: inputs.settings,
     };

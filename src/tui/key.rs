@@ -212,6 +212,15 @@ const NAMES: [(&str, Code); 21] = [
     ("clear", Code::Clear),
 ];
 
+/// A regular expression of the usual spellings of keys. [`Key::parse`] takes any case.
+pub fn pattern() -> String {
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    format!(
+        "^((ctrl|control|shift|alt|option|meta|super|cmd|command)\\+)*({}|pageUp|pageDown|f[1-9]|f1[0-9]|f2[0-4]|.)$",
+        names.join("|")
+    )
+}
+
 fn code(name: &str) -> Option<Code> {
     if let Some((_, code)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Some(*code);

@@ -41,6 +41,13 @@ fn the_manual_is_inside() {
     assert!(topics.contains("cli") && topics.contains("models"), "{topics}");
     let page = world.pi().words("docs cli").run().success().stdout;
     assert!(page.starts_with("# "), "{page}");
+    for name in ["settings", "models", "rpc"] {
+        let schema = world.pi().args(["docs", "schema", name]).run().success().stdout;
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        assert!(schema["$schema"].is_string(), "{schema}");
+    }
+    world.pi().words("docs schema nonsense").run().fails_with(2).stderr_has("keybindings");
+    world.pi().words("docs schema").run().fails_with(2).stderr_has("settings");
     world.pi().words("docs nonsense").run().fails_with(2).stderr_has("nonsense");
 }
 

@@ -25,6 +25,16 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("resources", &["base", "llm"], WIRE),
     ("runtime", &["base", "llm", "wire", "models", "auth", "agent", "tools", "session", "resources"], WIRE),
     ("helper", &["base", "llm", "agent", "tools", "session", "resources", "runtime", "client"], WIRE),
+    (
+        "mcp",
+        &["base", "jsonrpc", "llm", "models", "auth", "agent", "tools", "session", "resources", "runtime"],
+        &[],
+    ),
+    (
+        "extension",
+        &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
+        &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
+    ),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),
@@ -42,6 +52,8 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "resources",
             "runtime",
             "helper",
+            "extension",
+            "mcp",
             "mode",
             "docs",
         ],

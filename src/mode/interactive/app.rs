@@ -101,6 +101,14 @@ impl App {
         self.say(Weight::Info, text);
     }
 
+    /// Shows a notice above the editor, until the next one or the next prompt.
+    pub fn note(&mut self, text: &str) {
+        match is_dumb() {
+            true => self.info(text),
+            false => text.lines().next().unwrap_or_default().clone_into(&mut self.status.note),
+        }
+    }
+
     pub fn warn(&mut self, text: &str) {
         self.say(Weight::Warning, text);
     }
@@ -150,6 +158,7 @@ impl App {
 
     /// Sends the typed text: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
+        self.status.note.clear();
         let (expanded, problem) = self.control.expand(text.clone());
         if let Some(problem) = problem {
             self.warn(&problem.to_string());

@@ -36,8 +36,8 @@ impl Frame for App {
         self.view.tail(rows)
     }
 
-    fn is_full(&self) -> bool {
-        paint::is_full(self)
+    fn is_full(&mut self, room: usize, now: Instant) -> bool {
+        paint::is_full(self, room, now)
     }
 
     fn whole(&mut self, now: Instant) -> Vec<Line> {

@@ -25,6 +25,8 @@ pub enum Effect {
     /// Closes the dialog that sent the effect, before its other effects are applied.
     Close,
     Say(Weight, String),
+    /// Shows a notice above the editor, until the next one.
+    Note(String),
     /// Copies a text to the clipboard, then shows the notice.
     Copy(String, &'static str),
     /// Index of the answer to a question that the caller evaluates.

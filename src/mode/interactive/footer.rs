@@ -1,5 +1,6 @@
 //! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
 
+use super::activity::Spent as RunSpent;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
@@ -7,12 +8,14 @@ use crate::runtime::control::Control;
 use crate::runtime::stats::{Context, Stats};
 use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
+use crate::tui::select::elapsed;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::width::width;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Entries that are summed immediately; more are left to another thread.
 const AT_ONCE: usize = 500;
@@ -134,6 +137,24 @@ impl Footer {
         spent.hit_rate = (seen && prompt > 0).then(|| percent(usage.cache_read, prompt));
     }
 
+    /// One line about a run that has ended: its time, tokens and cost, and how full the context is.
+    pub fn sum_up(&self, took: Duration, spent: &RunSpent, is_plain: bool) -> String {
+        let mut parts = vec![format!("Worked {}", elapsed(took.max(Duration::from_secs(1))))];
+        parts.push(match is_plain {
+            true => format!("in {} out {}", tokens(spent.input), tokens(spent.output)),
+            false => format!("↑{} ↓{}", tokens(spent.input), tokens(spent.output)),
+        });
+        if spent.cost > 0.0 {
+            parts.push(format!("${:.3}", spent.cost));
+        }
+        if let Some(context) = &self.context
+            && let Some(percent) = context.percent
+        {
+            parts.push(format!("{percent:.1}% of {}", tokens(context.context_window)));
+        }
+        parts.join(if is_plain { ", " } else { " · " })
+    }
+
     pub fn lines(&self, look: &Look<'_>) -> Vec<Line> {
         let dim = look.style(Role::Dim);
         let mut place = look.path(&self.cwd);
@@ -143,7 +164,7 @@ impl Footer {
         if let Some(name) = &self.name {
             let _ = write!(place, " • {name}");
         }
-        vec![Line::of(&place, dim).cut(look.width), self.figures(look, dim)]
+        vec![Line::of(&place, dim).cut(look.short()), self.figures(look, dim)]
     }
 
     fn figures(&self, look: &Look<'_>, dim: Style) -> Line {
@@ -205,7 +226,7 @@ impl Footer {
                 }
             }
         }
-        let room = look.width.saturating_sub(left.width() + 2);
+        let room = look.short().saturating_sub(left.width() + 2);
         if width(&right) > room {
             right.clone_from(&self.model.id);
         }
@@ -213,9 +234,9 @@ impl Footer {
             right.clone_from(&self.model.name);
         }
         let right = Line::of(&right, dim).cut(room);
-        left.pad_to(look.width.saturating_sub(right.width()), dim);
+        left.pad_to(look.short().saturating_sub(right.width()), dim);
         left.append(&right);
-        left.cut(look.width)
+        left.cut(look.short())
     }
 }
 

@@ -11,13 +11,13 @@ use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
 use crate::tui::image::Pixels;
-use crate::tui::key::{Action as Event, Input, Key, Mouse, MouseKind, Reply};
+use crate::tui::key::{Action as Event, Input, Key, Modifiers, Mouse, MouseKind, Reply};
 use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
 use std::time::Instant;
 
-/// Lines scrolled by a step of the mouse wheel.
-const WHEEL: isize = 3;
+/// A step of the mouse wheel with Alt counts as so many.
+const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
@@ -108,9 +108,11 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
 }
 
 fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
+    let steps = if mouse.modifiers.has(Modifiers::ALT) { WHEEL_WITH_ALT } else { 1 };
+    let lines = (app.config.options.wheel_lines * steps).cast_signed();
     let by = match mouse.kind {
-        MouseKind::ScrollUp => -WHEEL,
-        MouseKind::ScrollDown => WHEEL,
+        MouseKind::ScrollUp => -lines,
+        MouseKind::ScrollDown => lines,
         _ => return,
     };
     app.view.with_window(app.config.window_look(), now, |window, pages| window.scroll(by, pages));
@@ -161,7 +163,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
         }
         AppAction::MESSAGE_DEQUEUE => {
             return match app.take_back() {
-                0 => app.info("No queued messages to restore"),
+                0 => app.note("No queued messages to restore"),
                 _ => app.composer.close_completion(),
             };
         }
@@ -170,7 +172,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
             let hides = !app.config.options.hides_thinking;
             app.config.options.hides_thinking = hides;
             app.set("hideThinkingBlock", hides.into());
-            return app.info(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
+            return app.note(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
         }
         AppAction::THINKING_CYCLE => return thinking::cycle(app),
         AppAction::MODEL_CYCLE_FORWARD => return models::cycle(app, true),

@@ -66,6 +66,7 @@ use config::{Places, UiConfig};
 use crossbeam_channel::bounded;
 use event_loop::EventLoop;
 use feed::Feed;
+use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,6 +94,16 @@ pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &
 pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let roles = crate::tui::theme::Role::ALL.into_iter();
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
+}
+
+/// The JSON Schema of `keybindings.json`; `None` in a build without the terminal.
+pub fn keybindings_schema() -> Option<Value> {
+    Some(crate::tui::keymap::schema(&keymap::APPLICATION))
+}
+
+/// The JSON Schema of a theme; `None` in a build without the terminal.
+pub fn theme_schema() -> Option<Value> {
+    Some(crate::tui::theme::schema())
 }
 
 /// Start options of the interactive mode.

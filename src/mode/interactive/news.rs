@@ -18,6 +18,7 @@ use std::time::Instant;
 /// Handles news.
 pub fn take(app: &mut App, mut news: News, now: Instant) {
     app.view.take(&mut news, &app.config.look(), now);
+    let ended = app.status.activity.ended(now);
     app.status.activity.take(&news, now);
     match news {
         News::Effect(effect) => carry_out(app, *effect, now),
@@ -37,6 +38,10 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
         News::Renamed | News::ThinkingChanged => app.refresh(),
         News::Settled => {
             app.refresh();
+            if let Some((took, spent)) = ended.filter(|(_, spent)| spent.output > 0) {
+                let text = app.status.footer.sum_up(took, &spent, app.config.is_plain);
+                app.info(&text);
+            }
             app.send_held();
         }
         News::ShellPrinted(text) => {
@@ -44,8 +49,17 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
                 shell.print(&text);
             }
         }
-        News::RetriesFailed { attempts, error } => {
-            app.error(&format!("Retry failed after {attempts} attempts: {error}"));
+        News::RetrySucceeded { attempts } => {
+            let error = app.status.activity.failure();
+            let text = format!("retried {attempts} time{} ({error})", if attempts == 1 { "" } else { "s" });
+            app.info(&text);
+        }
+        News::RetriesFailed { attempts, is_cancelled } => {
+            let tries = if attempts == 1 { "1 try".to_owned() } else { format!("{attempts} tries") };
+            match is_cancelled {
+                true => app.warn(&format!("Stopped after {tries}")),
+                false => app.error(&format!("Gave up after {tries}")),
+            }
         }
         News::LimitReached(reason) => app.warn(&format!("The run was ended: {reason}")),
         News::CompactionEnded { summary, aborted, error, .. } => {
@@ -92,6 +106,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         // Closing is done where the dialog is; the others are for nobody here.
         Effect::Close | Effect::Answer(_) | Effect::Draw => {}
         Effect::Say(weight, text) => app.say(weight, &text),
+        Effect::Note(text) => app.note(&text),
         Effect::Copy(text, done) => clipboard::copy(app, text, done),
         Effect::Call(line) => {
             command::run(app, line);

@@ -12,6 +12,8 @@ pub struct Status {
     pub footer: Footer,
     pub activity: Activity,
     pub title: Title,
+    /// The last notice that is not part of the conversation, until the next prompt.
+    pub note: String,
     /// True if the terminal's window has the focus.
     pub is_focused: bool,
     /// True once the user was warned that a subscription may cost extra.
@@ -24,6 +26,7 @@ impl Status {
             footer: Footer::new(control, config.places.cwd.clone(), feed),
             activity: Activity::default(),
             title: Title::default(),
+            note: String::new(),
             is_focused: true,
             knows_extra_usage: false,
         }

@@ -69,8 +69,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Amount, Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text, Texts,
-    Timeout,
+    Amount, Count, CountOr, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
+    Texts, Timeout,
 };
 use Preset::Told;
 
@@ -99,6 +99,7 @@ pub const GROUPS: &[Group] = &[
         key("bash.timeoutSeconds", Seconds, Told("none"), "for commands whose call sets none"),
         key("bash.keepBackground", Flag, Preset::Flag(false), "background processes outlive pi; they need an output of their own: `cmd >log 2>&1 &`"),
         key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
+        key("mcp.directTokens", Count, Preset::Count(1500), "of declared tools of MCP servers; at most a tenth of the model's window. More are found by `tool_search`"),
         key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
         key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
     ]},
@@ -133,8 +134,10 @@ pub const GROUPS: &[Group] = &[
         key("tuiMode", OneOf(&["regular", "fullscreen"]), Preset::Text("regular"), "how the terminal is used"),
         key("fullscreenExitOutput", OneOf(&["transcript", "resume-hint"]), Preset::Text("transcript"), "what stays on screen after fullscreen mode"),
         key("fullscreenScrollbar", OneOf(&["auto", "always", "hidden"]), Preset::Text("auto"), "scrollbar in fullscreen mode"),
+        key("fullscreenWheelScrollLines", CountOr("auto", 1, 100), Preset::Text("auto"), "lines for a step of the mouse wheel in fullscreen mode; `auto` is 3; five times as many with Alt"),
         key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
         key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
+        key("display.density", OneOf(&["compact", "roomy"]), Preset::Text("compact"), "rows of calls: one where it says enough, or a card each"),
         key("autocompleteMaxVisible", Range(3, 20), Preset::Count(5), "rows of the completion list"),
         key("terminal.showImages", Flag, Preset::Flag(true), "show images where the terminal can"),
         key("terminal.imageWidthCells", Count, Preset::Count(60), "width of an image"),

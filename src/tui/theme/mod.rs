@@ -8,9 +8,13 @@
 
 mod built_in;
 mod file;
+mod limited;
 mod oklab;
+mod schema;
 
-use super::style::{Color, Style, palette};
+use super::style::{Color, Depth, Style, palette};
+
+pub use schema::schema;
 
 /// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';
@@ -139,6 +143,21 @@ impl Theme {
 
     fn built(name: &str, color: fn(Role) -> Color) -> Self {
         Self { name: name.to_owned(), colors: Role::ALL.map(color) }
+    }
+
+    /// The theme on a terminal with these colours: the built-in ones have numbers of their own in palettes.
+    pub fn within(mut self, depth: Depth) -> Self {
+        let built_in = [("dark", built_in::dark as fn(Role) -> Color), ("light", built_in::light)];
+        let is_own = |(name, color): &(&str, fn(Role) -> Color)| {
+            self.name == *name && Role::ALL.iter().all(|role| self.color(*role) == color(*role))
+        };
+        if let Some((name, _)) = built_in.iter().find(|theme| is_own(theme)) {
+            let is_light = *name == "light";
+            for (color, role) in self.colors.iter_mut().zip(Role::ALL) {
+                *color = limited::color(is_light, role, depth).unwrap_or(*color);
+            }
+        }
+        self
     }
 
     /// Parses a theme file; `label` names the file in the error.

@@ -125,18 +125,18 @@ pub fn copy(app: &mut App, text: String, done: &'static str) {
         let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
         let asked = (asks_terminal && !config::is_dumb()).then(|| sequence(&text)).flatten();
         let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
-        let (weight, text) = match (is_copied, asked) {
+        let problem = match (is_copied, asked) {
             (_, Some(sequence)) => {
                 feed.effect(Effect::Write(sequence));
-                (Weight::Info, done)
+                return Effect::Note(done.to_owned());
             }
-            (true, None) => (Weight::Info, done),
+            (true, None) => return Effect::Note(done.to_owned()),
             (false, None) if is_too_long => {
-                (Weight::Error, "Clipboard unavailable: the text is too long for the terminal's (OSC 52)")
+                "Clipboard unavailable: the text is too long for the terminal's (OSC 52)"
             }
-            (false, None) => (Weight::Error, desktop.advice()),
+            (false, None) => desktop.advice(),
         };
-        Effect::Say(weight, text.to_owned())
+        Effect::Say(Weight::Error, problem.to_owned())
     });
 }
 

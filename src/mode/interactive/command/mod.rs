@@ -133,9 +133,10 @@ fn clone(app: &mut App, _: &str) {
 }
 
 /// Reports that the session's thread has opened another conversation.
-pub fn replaced(feed: &Feed, done: Result<(), Fatal>, text: &'static str) {
+pub fn replaced(feed: &Feed, done: Result<bool, Fatal>, text: &'static str) {
     match done {
-        Ok(()) => feed.effect(Effect::Begin(text.to_owned())),
+        Ok(false) => feed.say(Weight::Info, "An extension kept this session open".to_owned()),
+        Ok(true) => feed.effect(Effect::Begin(text.to_owned())),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     }
 }
@@ -144,8 +145,8 @@ fn name(app: &mut App, arguments: &str) {
     if arguments.is_empty() {
         let now = app.control.snapshot();
         return match now.session_name {
-            Some(name) => app.info(&format!("Session name: {name}")),
-            None => app.info("This session has no name. Usage: /name <name>"),
+            Some(name) => app.note(&format!("Session name: {name}")),
+            None => app.note("This session has no name. Usage: /name <name>"),
         };
     }
     let feed = app.threads.feed.clone();
@@ -156,7 +157,7 @@ fn name(app: &mut App, arguments: &str) {
                 let text = format!("Session name was normalized from {arguments:?} to {name:?}");
                 app.warn(&text);
             }
-            app.info(&format!("Session name set: {name}"));
+            app.note(&format!("Session name set: {name}"));
         }
         Err(Fatal(reason)) => app.error(&reason),
     }
@@ -189,7 +190,7 @@ fn reload(app: &mut App, _: &str) {
 /// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
     app.read_settings();
-    app.info("Reloaded settings, keys, themes, skills, prompts and context files");
+    app.note("Reloaded settings, keys, themes, skills, prompts and context files");
     if was_trusted && !app.control.config().settings.has_project() {
         trust::run(app, "");
     }

@@ -63,10 +63,13 @@ pub trait Dialog {
 #[derive(Default)]
 pub struct Dialogs {
     open: Vec<Box<dyn Dialog>>,
+    /// True once a dialog was too high for the normal screen, until all are closed.
+    pub is_full: bool,
 }
 
 impl Dialogs {
     pub fn open(&mut self, dialog: impl Dialog + 'static) {
+        self.is_full &= !self.open.is_empty();
         self.open.push(Box::new(dialog));
     }
 
