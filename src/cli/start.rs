@@ -24,6 +24,7 @@ use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::succession::{Folder, Succession};
+use crate::runtime::todo;
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
@@ -344,6 +345,7 @@ fn current_dir() -> Result<PathBuf, String> {
 /// Adds the tools that work on a session itself.
 fn offer_tools(control: &Control) {
     helper::offer(control);
+    todo::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

@@ -17,7 +17,7 @@ mod task;
 mod team;
 mod r#yield;
 
-use crate::runtime::addition::{Addition, Owner};
+use crate::runtime::addition::{Addition, OWN, Owner};
 use crate::runtime::control::Control;
 use std::sync::Arc;
 
@@ -25,5 +25,5 @@ use std::sync::Arc;
 pub fn offer(control: &Control) {
     let addition = Addition { tools: vec![Arc::new(task::TaskTool::new(control))], ..Addition::default() };
     // A tool of the program itself is never refused.
-    let _ = control.set_addition(Owner { rank: 0, name: "helpers".into() }, addition);
+    let _ = control.set_addition(Owner { rank: OWN, name: "helpers".into() }, addition);
 }

@@ -111,6 +111,11 @@ pub trait Ui: Send + Sync {
         let _ = event;
     }
 
+    /// True if somebody may answer questions.
+    fn is_attended(&self) -> bool {
+        true
+    }
+
     /// The text of the editor.
     fn editor_text(&self) -> String {
         String::new()

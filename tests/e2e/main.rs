@@ -46,6 +46,7 @@ mod session;
 mod session_screen;
 mod sessions;
 mod signal;
+mod todo;
 mod tool;
 mod trust;
 mod undo;
