@@ -14,6 +14,7 @@
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`jsonrpc`] | JSON-RPC messages, their framing, and lines of JSON as others write them | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`helper`] | helpers of a session: agents in processes of their own | terminal |
 //! | [`extension`] | programs that take part in a session, and what they register | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
 //! | [`mcp`] | servers of the Model Context Protocol and what they offer | terminal |

@@ -19,12 +19,13 @@ use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
-use crate::runtime::control::Parts;
+use crate::runtime::control::{Control, Parts};
 use crate::runtime::outcome::Wanted;
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::succession::{Folder, Succession};
+use crate::runtime::todo;
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
@@ -270,10 +271,10 @@ impl Launch {
         let extensions = self.extensions.clone();
         let succession = Succession::new(store, make, move |old| self.read_again(old));
         let session = Session::new(first, Some(succession), cancel);
+        offer_tools(session.control());
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
-        helper::offer(session.control());
         Ok(session)
     }
 
@@ -287,7 +288,7 @@ impl Launch {
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
         let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
-        helper::offer(session.control());
+        offer_tools(session.control());
         Ok(session)
     }
 
@@ -380,6 +381,12 @@ fn current_dir() -> Result<PathBuf, String> {
     std::env::current_dir().map_err(|error| {
         format!("The current folder cannot be used: {error}. Change to another one, or use --cwd.")
     })
+}
+
+/// Adds the tools that work on a session itself.
+fn offer_tools(control: &Control) {
+    helper::offer(control);
+    todo::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

@@ -104,7 +104,7 @@ pub const GROUPS: &[Group] = &[
         row("name", Some("n"), Required("name"), With(set_name), "Name of the session"),
     ]},
     Group { title: "Tools", flags: &[
-        row("tools", Some("t"), Required("list"), With(set_tools), "Use exactly these, by name or pattern (*): read, bash, edit, write, grep, find, ls, task; or change the default ones: +grep,-write"),
+        row("tools", Some("t"), Required("list"), With(set_tools), "Use exactly these, by name or pattern (*): read, bash, edit, write, grep, find, ls, task, todo, ask; or change the default ones: +grep,-write"),
         row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),

@@ -3,7 +3,6 @@
 use super::process::Helper;
 use super::r#yield;
 use crate::runtime::approval::Ask;
-use crate::runtime::selection::ADDED;
 use crate::tools::process::{lifeline, set_apart};
 use std::ffi::OsString;
 use std::io;
@@ -84,10 +83,13 @@ fn words(
             active.map(|(tool, _)| tool.info().spec.name.clone()).collect()
         }
     };
-    tools.retain(|name| !ADDED.contains(&name.as_str()));
+    // Nobody answers a helper, and only some may give tasks.
+    let withheld = ["ask", super::task::NAME];
+    tools.retain(|name| !withheld.contains(&name.as_str()));
     add("--tools", tools.join(",").into());
     // Its own tools of these names are free for those that are registered.
-    let excluded: Vec<String> = over.tools.excluded.iter().cloned().chain(ADDED.map(str::to_owned)).collect();
+    let excluded: Vec<String> =
+        over.tools.excluded.iter().cloned().chain(withheld.map(str::to_owned)).collect();
     add("--exclude-tools", excluded.join(",").into());
 
     let ask = match &over.approval.ask {
@@ -141,13 +143,19 @@ fn words(
     for skill in skills {
         add("--skill", skill);
     }
+    for extension in &over.resources.extensions {
+        add("--extension", absolute(extension));
+    }
     let switches = [
+        ("--no-extensions", over.resources.no_extensions),
+        // Servers are started only for a helper that may call them.
+        ("--no-mcp", !tools.iter().any(|name| name.starts_with("mcp__"))),
         ("--no-skills", only_named),
         ("--no-context-files", over.resources.no_context_files),
         ("--read-only", over.tools.read_only),
         ("--sandbox-net", over.sandbox.network),
-        ("--approve", config.is_trusted),
-        ("--no-approve", !config.is_trusted),
+        ("--approve", config.trusts_project),
+        ("--no-approve", !config.trusts_project),
     ];
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
     words

@@ -17,13 +17,13 @@ mod task;
 mod team;
 mod r#yield;
 
-use crate::runtime::addition::{Addition, Owner};
+use crate::runtime::addition::{Addition, OWN, Owner};
 use crate::runtime::control::Control;
 use std::sync::Arc;
 
 /// Adds the `task` tool to a session.
 pub fn offer(control: &Control) {
     let addition = Addition { tools: vec![Arc::new(task::TaskTool::new(control))], ..Addition::default() };
-    // Nothing else adds a tool of this name before.
-    let _ = control.set_addition(Owner { rank: 0, name: "helpers".into() }, addition);
+    // A tool of the program itself is never refused.
+    let _ = control.set_addition(Owner { rank: OWN, name: "helpers".into() }, addition);
 }

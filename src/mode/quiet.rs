@@ -16,6 +16,10 @@ impl Ui for Quiet {
         None
     }
 
+    fn is_attended(&self) -> bool {
+        false
+    }
+
     fn show(&self, _: Change) {}
 
     fn problem(&self, Problem { source, event, error }: &Problem) {

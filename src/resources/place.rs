@@ -26,9 +26,9 @@ pub enum Kind {
     Skills,
     Prompts,
     Themes,
+    Agents,
     /// Programs, and manifests of programs.
     Extensions,
-    Agents,
 }
 
 /// The file that says how an extension is started.
@@ -41,8 +41,8 @@ impl Kind {
             Self::Skills => "skills",
             Self::Prompts => "prompts",
             Self::Themes => "themes",
-            Self::Extensions => "extensions",
             Self::Agents => "agents",
+            Self::Extensions => "extensions",
         }
     }
 

@@ -25,6 +25,9 @@ pub struct Addition {
     pub source: Value,
 }
 
+/// The rank of additions that belong to the program itself. A tool of another owner takes the place of theirs.
+pub const OWN: usize = usize::MAX;
+
 /// The owner of an addition. Additions are ordered by rank, then by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
@@ -79,7 +82,8 @@ impl Additions {
         let mut problems = Vec::new();
         addition.tools.retain(|tool| {
             let name = &tool.info().spec.name;
-            let holder = self.0.iter().find(|(_, other)| names(other).contains(name));
+            let mut others = self.0.iter().filter(|(known, _)| known.rank != OWN && owner.rank != OWN);
+            let holder = others.find(|(_, other)| names(other).contains(name));
             if let Some((holder, _)) = holder {
                 problems.push(format!("Tool \"{name}\" conflicts with {}", holder.name));
             }
@@ -101,7 +105,12 @@ impl Additions {
 
     /// Every tool that can be reached.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        let tools = self.0.iter().flat_map(|(_, addition)| &addition.tools);
+        let tools = self.0.iter().enumerate().flat_map(move |(at, (_, addition))| {
+            addition.tools.iter().filter(move |tool| {
+                let earlier = self.0.get(..at).unwrap_or_default();
+                !earlier.iter().any(|(_, other)| names(other).contains(&tool.info().spec.name))
+            })
+        });
         tools.filter(|tool| tool.info().exposure != Exposure::Hidden)
     }
 
@@ -261,6 +270,24 @@ mod tests {
         assert_eq!(sections.keys().collect::<Vec<_>>(), ["b", "c", "a", "d"]);
         additions.remove(&owner(1, "early"));
         assert_eq!(names(&additions), ["a", "d"]);
+    }
+
+    #[test]
+    fn a_tool_of_the_program_itself_gives_way() {
+        let mut additions = Additions::default();
+        let own = || Owner { rank: OWN, name: "own".into() };
+        let other = || Owner { rank: 3, name: "other".into() };
+        for order in [[own(), other()], [other(), own()]] {
+            for owner in order {
+                let name = if owner == own() { ["a", "b"] } else { ["b", "c"] };
+                assert_eq!(additions.set(owner, addition(&name, &[])).1, [""; 0]);
+            }
+            let names: Vec<&str> = additions.tools().map(|tool| &*tool.info().spec.name).collect();
+            assert_eq!(names, ["b", "c", "a"]);
+            additions.remove(&other());
+            assert_eq!(additions.tools().count(), 2);
+            additions.remove(&own());
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
+use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
@@ -41,6 +42,8 @@ pub(super) struct Conductor<'a> {
     pub attempt: u64,
     /// Answers that were requested again because they were not the wanted JSON value.
     pub output_retries: usize,
+    /// True if the model was reminded of open items.
+    pub is_reminded: bool,
     pub hooked: Hooked,
     /// What handlers have made of the run before it began.
     pub system_prompt: Option<String>,
@@ -132,6 +135,22 @@ impl Conductor<'_> {
         Some(control::user_message(wanted.ask_again(&fault), Vec::new()))
     }
 
+    /// Returns the message that reminds a model which stopped of the items that its list has open. Once for each
+    /// prompt.
+    pub fn todo_reminder(&mut self, agent: &Agent) -> Option<AgentMessage> {
+        if self.is_reminded || !agent.tools.iter().any(|tool| tool.info().spec.name == todo::NAME) {
+            return None;
+        }
+        let messages = self.control.messages();
+        let Some(AgentMessage::Assistant(answer)) = messages.last() else {
+            return None;
+        };
+        let is_over = outcome::is_whole(answer) && answer.stop_reason == StopReason::Stop;
+        let text = todo::reminder(&messages).filter(|_| is_over)?;
+        self.is_reminded = true;
+        Some(note("todo", text))
+    }
+
     /// Takes queued messages after a run ended without them: steering messages, or else follow-ups.
     pub fn queued(&mut self) -> Vec<AgentMessage> {
         let mut queues = self.control.queues();
@@ -213,13 +232,7 @@ impl Host for Conductor<'_> {
         match verdict {
             Verdict::Go => {}
             Verdict::Warn(text) => {
-                let note = AgentMessage::Custom(Arc::new(CustomMessage {
-                    custom_type: "limit".into(),
-                    content: Content::Text(text),
-                    display: true,
-                    timestamp: now_ms(),
-                    ..CustomMessage::default()
-                }));
+                let note = note("limit", text);
                 // A listener that fails here also fails at the next event, where the error can end the run.
                 self.control.queue().steer(note, &mut |event| drop((self.listener)(event)));
             }
@@ -292,6 +305,17 @@ impl Host for Conductor<'_> {
         let mode = self.control.state().switches.interrupt;
         mode == InterruptMode::Immediate && !self.control.queues().steering.is_empty()
     }
+}
+
+/// A message to the model that is shown to the user, too.
+fn note(kind: &str, text: String) -> AgentMessage {
+    AgentMessage::Custom(Arc::new(CustomMessage {
+        custom_type: kind.into(),
+        content: Content::Text(text),
+        display: true,
+        timestamp: now_ms(),
+        ..CustomMessage::default()
+    }))
 }
 
 /// Returns `messages` without the declarations of the tools with these names.

@@ -54,6 +54,8 @@ pub struct Config {
     pub workspace: Arc<Workspace>,
     /// All tools of the program that can be made active.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// True if what the project brings may be used.
+    pub trusts_project: bool,
     pub prompt: Prompt,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
@@ -72,8 +74,6 @@ pub struct Config {
     pub over: Overrides,
     /// The folder that paths of the overrides are relative to.
     pub started_in: PathBuf,
-    /// True if resources of the project are used.
-    pub is_trusted: bool,
 }
 
 impl Config {
@@ -392,6 +392,7 @@ pub fn configure(
     let addendum: Vec<String> = prompts.addendum.into_iter().chain(demand).collect();
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
+        trusts_project: inputs.is_trusted,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {
@@ -413,7 +414,6 @@ pub fn configure(
         agents,
         over: over.clone(),
         started_in: inputs.started_in,
-        is_trusted: inputs.is_trusted,
         services: inputs.services,
         settings: inputs.settings,
     };

@@ -2,6 +2,7 @@
 
 pub mod addition;
 pub mod approval;
+mod ask;
 mod clock;
 pub mod compaction;
 mod conductor;
@@ -37,6 +38,7 @@ pub mod stored;
 pub mod succession;
 mod summary;
 pub mod task;
+pub mod todo;
 pub mod tree;
 pub mod ui;
 pub mod undo;

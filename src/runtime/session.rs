@@ -224,6 +224,7 @@ impl Session {
             turns: 0,
             attempt: 0,
             output_retries: 0,
+            is_reminded: false,
             is_first: true,
         };
         let mut agent = self.control.agent();
@@ -241,6 +242,10 @@ impl Session {
                 Input::Continue
             } else if let Some(demand) = conductor.retry_output() {
                 Input::Queued(vec![demand])
+            } else if !cancel.is_cancelled()
+                && let Some(reminder) = conductor.todo_reminder(&agent)
+            {
+                Input::Queued(vec![reminder])
             } else if ticket.finish(cancel.is_cancelled())? {
                 return Ok(());
             } else {

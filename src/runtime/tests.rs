@@ -54,7 +54,7 @@ fn session(dir: &TempDir) -> Session {
             agents: Default::default(),
             over: Default::default(),
             started_in: dir.path().to_owned(),
-            is_trusted: false,
+            trusts_project: true,
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -145,6 +145,11 @@ pub trait Ui: Send + Sync {
         80
     }
 
+    /// True if somebody may answer questions.
+    fn is_attended(&self) -> bool {
+        true
+    }
+
     /// The text of the editor.
     fn editor_text(&self) -> String {
         String::new()

@@ -62,6 +62,7 @@ mod shell;
 mod signal;
 #[cfg(feature = "interactive")]
 mod still;
+mod todo;
 mod tool;
 mod trust;
 mod undo;

@@ -4,7 +4,8 @@ use super::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::Block;
-use crate::runtime::addition::{Addition, NamedCommand, Owner, SlashCommand};
+use crate::runtime::addition::{Addition, NamedCommand, OWN, Owner, SlashCommand};
+use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
 use crate::runtime::task::Streaming;
 use crate::runtime::ui::{Problem, Ui};
@@ -45,11 +46,15 @@ impl Control {
 
     /// Where the tool with this name comes from; none for a built-in one.
     pub fn tool_source(&self, name: &str) -> Option<Value> {
-        self.state().additions.source(name).cloned()
+        self.state().additions.source(name).filter(|source| !source.is_null()).cloned()
     }
 
-    /// Sets the surface that reaches the user.
+    /// Sets the surface that reaches the user. The tool that asks him is offered if he can answer.
     pub fn set_ui(&self, ui: Arc<dyn Ui>) {
+        if ui.is_attended() {
+            // A tool of the program itself is never refused.
+            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, ask::addition(ui.clone()));
+        }
         *self.0.ui.lock().unwrap_or_else(PoisonError::into_inner) = Some(ui);
     }
 

@@ -70,11 +70,11 @@ struct Shared {
     conversation: Mutex<Conversation>,
     state: Mutex<State>,
     approvals: Arc<Approvals>,
+    /// The limits of the run, and what it has spent. Locked for no longer than a count.
+    guard: Mutex<Guard>,
     hooks: Mutex<Hooked>,
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
-    /// The limits of the run, and what it has spent. Locked for no longer than a count.
-    guard: Mutex<Guard>,
 }
 
 /// Tasks that may wait for the session's thread.
@@ -108,10 +108,10 @@ impl Control {
             conversation: Mutex::new(conversation),
             state: Mutex::new(state),
             approvals: Arc::default(),
+            guard: Mutex::default(),
             hooks: Mutex::default(),
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
-            guard: Mutex::default(),
         }))
     }
 

@@ -52,6 +52,7 @@ pub const COMMANDS: &[Command] = &[
     row("tree", None, "Go to another entry of this session", tree::tree),
     row("fork", None, "Begin anew at an earlier prompt, in a new session", tree::fork),
     row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
+    row("todo", None, "What is left to do, as the model keeps it", session::todo),
     row("session", None, "What this session came to", session::info),
     row(
         "export",

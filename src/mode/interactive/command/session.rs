@@ -10,6 +10,7 @@ use crate::mode::interactive::footer::tokens;
 use crate::mode::interactive::look::{Look, indented};
 use crate::mode::interactive::program::{self, Job};
 use crate::runtime::stats::Stats;
+use crate::runtime::todo::List;
 use crate::runtime::{CancelToken, Fatal, executable};
 use crate::tui::line::{Line, link};
 use crate::tui::markdown_view;
@@ -30,6 +31,12 @@ pub fn copy(app: &mut App, _: &str) {
         Some(text) => clipboard::copy(app, text, "Copied last agent message to clipboard"),
         None => app.error("No agent messages to copy yet."),
     }
+}
+
+/// `/todo`: shows the list of what is left to do.
+pub fn todo(app: &mut App, _: &str) {
+    let control = app.control.clone();
+    app.find_out("todo", move || Effect::Say(Weight::Info, List::of_session(&control).to_string()));
 }
 
 /// `/session`: shows information about the session.

@@ -1,0 +1,330 @@
+//! The `todo` tool: a list of what is left to do, kept in the session.
+//!
+//! The details of each result hold the whole list, so that a branch has its own, and a resumed session goes on with it.
+//! Exactly one item is in progress while any is open.
+
+use super::addition::{Addition, OWN, Owner};
+use super::control::{Control, WeakControl};
+use crate::agent::call::{Arguments, Body, CallInfo};
+use crate::agent::message::AgentMessage;
+use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::llm::message::ToolSpec;
+use crate::session::index::Kind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub const NAME: &str = "todo";
+
+/// Maximum items of a list.
+const ITEMS_MAX: usize = 200;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    #[default]
+    Pending,
+    InProgress,
+    Completed,
+    Dropped,
+}
+
+impl Status {
+    fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::InProgress)
+    }
+
+    fn mark(self) -> char {
+        match self {
+            Self::Pending => ' ',
+            Self::InProgress => '/',
+            Self::Completed => 'x',
+            Self::Dropped => '-',
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    pub text: String,
+    #[serde(default)]
+    pub status: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+}
+
+/// A list of items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List(pub Vec<Item>);
+
+impl List {
+    /// Reads the list in the details of a result.
+    fn of(details: &Value) -> Option<Self> {
+        Vec::deserialize(details.get("todos")?).ok().map(Self)
+    }
+
+    /// The last list among `messages`.
+    pub fn in_messages(messages: &[AgentMessage]) -> Option<Self> {
+        messages.iter().rev().find_map(|message| match message {
+            AgentMessage::ToolResult(result) if result.tool_name == NAME => {
+                Self::of(result.details.as_ref()?)
+            }
+            _ => None,
+        })
+    }
+
+    /// The list at the leaf of a session.
+    pub fn of_session(control: &Control) -> Self {
+        if let Some(list) = Self::in_messages(&control.messages()) {
+            return list;
+        }
+        // A compaction may have taken it from the messages.
+        let log = control.log();
+        let index = log.index();
+        let mut at = log.leaf().and_then(|leaf| index.find(leaf));
+        // A damaged file may hold a cycle.
+        for _ in 0..index.slots.len() {
+            let Some((position, slot)) = at.and_then(|at| Some((at, index.get(at)?))) else {
+                break;
+            };
+            if slot.kind == Kind::ToolResult
+                && let Some(message) = log.message(&slot.id)
+                && let Some(list) = Self::in_messages(&[message])
+            {
+                return list;
+            }
+            at = slot.parent.filter(|parent| *parent != position);
+        }
+        Self::default()
+    }
+
+    pub fn open(&self) -> usize {
+        self.0.iter().filter(|item| item.status.is_open()).count()
+    }
+
+    /// Replaces or extends the list. A text that begins with `#` names the phase of those after it.
+    fn add(&mut self, texts: &[&str]) -> Result<(), String> {
+        let mut phase = self.0.last().and_then(|item| item.phase.clone());
+        for text in texts {
+            let text = text.trim();
+            if let Some(name) = text.strip_prefix('#') {
+                phase = Some(name.trim_start_matches('#').trim().to_owned()).filter(|name| !name.is_empty());
+            } else if self.0.iter().any(|item| item.text == text) {
+                return Err(format!("\"{text}\" is in the list already"));
+            } else if !text.is_empty() {
+                self.0.push(Item { text: text.to_owned(), status: Status::Pending, phase: phase.clone() });
+            }
+        }
+        match self.0.len() {
+            ..=ITEMS_MAX => Ok(()),
+            count => Err(format!("A list of {count} items is too long; {ITEMS_MAX} are the most")),
+        }
+    }
+
+    /// Finds an item by its text or its number.
+    fn find(&mut self, wanted: &str) -> Result<usize, String> {
+        let by_text = self.0.iter().position(|item| item.text == wanted.trim());
+        let by_number = || wanted.trim().trim_end_matches('.').parse::<usize>().ok()?.checked_sub(1);
+        let at = by_text.or_else(by_number).filter(|at| *at < self.0.len());
+        at.ok_or_else(|| format!("There is no item {wanted:?}. The list:\n{self}"))
+    }
+
+    fn apply(&mut self, call: &Arguments) -> Result<(), String> {
+        let texts = || -> Vec<&str> {
+            call.get("items")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect()
+        };
+        let item =
+            || call.get("item").and_then(Value::as_str).ok_or("item is needed: its text or its number");
+        match call.get("op").and_then(Value::as_str).unwrap_or_default() {
+            "set" => {
+                self.0.clear();
+                self.add(&texts())?;
+            }
+            "add" => self.add(&texts())?,
+            "start" => {
+                let at = self.find(item()?)?;
+                for (other, item) in self.0.iter_mut().enumerate() {
+                    if other == at {
+                        item.status = Status::InProgress;
+                    } else if item.status == Status::InProgress {
+                        item.status = Status::Pending;
+                    }
+                }
+            }
+            "done" => self.end(item()?, Status::Completed)?,
+            "drop" => self.end(item()?, Status::Dropped)?,
+            _ => {}
+        }
+        if !self.0.iter().any(|item| item.status == Status::InProgress)
+            && let Some(next) = self.0.iter_mut().find(|item| item.status == Status::Pending)
+        {
+            next.status = Status::InProgress;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, wanted: &str, status: Status) -> Result<(), String> {
+        let at = self.find(wanted)?;
+        if let Some(item) = self.0.get_mut(at) {
+            item.status = status;
+        }
+        Ok(())
+    }
+}
+
+/// Numbered lines with marks, as in Markdown: `[ ]`, `[/]` in progress, `[x]`, `[-]` dropped.
+impl std::fmt::Display for List {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut phase = None;
+        for (at, item) in self.0.iter().enumerate() {
+            if item.phase != phase {
+                phase.clone_from(&item.phase);
+                writeln!(f, "# {}", phase.as_deref().unwrap_or("Others"))?;
+            }
+            writeln!(f, "{}. [{}] {}", at + 1, item.status.mark(), item.text)?;
+        }
+        match self.0.len() {
+            0 => f.write_str("Nothing is to be done."),
+            all => write!(f, "{} of {all} open", self.open()),
+        }
+    }
+}
+
+/// The reminder to a model that stops while items are open; `None` if none is.
+pub fn reminder(messages: &[AgentMessage]) -> Option<String> {
+    let list = List::in_messages(messages)?;
+    (list.open() > 0).then(|| {
+        format!(
+            "These items are still open:\n{list}\nGo on with them. If they are done or not needed, say so with {NAME}; \
+             if you wait for the user, say that."
+        )
+    })
+}
+
+/// Adds the tool to a session. It is not active before it is chosen.
+pub fn offer(control: &Control) {
+    let tool = TodoTool { info: info(), control: control.downgrade(), last: Mutex::default() };
+    let addition = Addition { tools: vec![Arc::new(tool)], ..Addition::default() };
+    // A tool of the program itself is never refused.
+    let _ = control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
+}
+
+fn info() -> ToolInfo {
+    ToolInfo {
+        spec: ToolSpec {
+            name: NAME.into(),
+            description: "Keep the list of steps of a long task. set replaces it, add extends it; start, done and drop \
+                          change one item; the next one starts by itself."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "required": ["op"],
+                "properties": {
+                    "op": {"type": "string", "enum": ["set", "add", "start", "done", "drop", "view"]},
+                    "items": {"type": "array", "items": {"type": "string"},
+                        "description": "For set and add; \"# name\" begins a phase"},
+                    "item": {"type": "string", "description": "Text or number of an item"},
+                },
+            }),
+            ..ToolSpec::default()
+        },
+        label: NAME.into(),
+        snippet: Some("Keep a list of what is left to do".into()),
+        sequential: true,
+        reads_only: true,
+        starts_inactive: true,
+        ..ToolInfo::default()
+    }
+}
+
+struct TodoTool {
+    info: ToolInfo,
+    control: WeakControl,
+    /// The list after the last call, and the leaf at that time: calls of one answer do not see each other's results in
+    /// the conversation.
+    last: Mutex<Option<(Option<String>, List)>>,
+}
+
+impl Tool for TodoTool {
+    fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+        let title = format!("Todo: {} {}", text("op"), text("item"));
+        CallInfo {
+            title: Some(title.trim_end().to_owned().into()),
+            body: Body::Arguments,
+            rows: 20,
+            ..CallInfo::default()
+        }
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let control = self.control.upgrade().ok_or_else(ToolError::aborted)?;
+        let leaf = control.log().leaf().map(str::to_owned);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|(at, _)| *at == leaf).map(|(_, list)| list.clone());
+        let mut list = known.unwrap_or_else(|| List::of_session(&control));
+        list.apply(call.arguments)?;
+        *last = Some((leaf, list.clone()));
+        let details = json!({"op": call.arguments.get("op"), "todos": list.0});
+        Ok(ToolOutput::text(list.to_string()).with_details(details))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(list: &mut List, call: Value, expected: &str) {
+        let arguments = call.as_object().unwrap();
+        let told = list.apply(arguments).map_or_else(|fault| fault, |()| list.to_string());
+        assert_eq!(told, expected, "{call}");
+    }
+
+    #[test]
+    fn one_item_is_in_progress_and_the_next_one_follows() {
+        let mut list = List::default();
+        check(&mut list, json!({"op": "view"}), "Nothing is to be done.");
+        let texts = json!(["a", "# Later", "b", " c "]);
+        check(
+            &mut list,
+            json!({"op": "set", "items": texts}),
+            "1. [/] a\n# Later\n2. [ ] b\n3. [ ] c\n3 of 3 open",
+        );
+        check(
+            &mut list,
+            json!({"op": "done", "item": "a"}),
+            "1. [x] a\n# Later\n2. [/] b\n3. [ ] c\n2 of 3 open",
+        );
+        check(
+            &mut list,
+            json!({"op": "start", "item": "3"}),
+            "1. [x] a\n# Later\n2. [ ] b\n3. [/] c\n2 of 3 open",
+        );
+        check(
+            &mut list,
+            json!({"op": "drop", "item": "3."}),
+            "1. [x] a\n# Later\n2. [/] b\n3. [-] c\n1 of 3 open",
+        );
+        check(&mut list, json!({"op": "add", "items": ["b"]}), "\"b\" is in the list already");
+        check(
+            &mut list,
+            json!({"op": "add", "items": ["#", "d"]}),
+            "1. [x] a\n# Later\n2. [/] b\n3. [-] c\n# Others\n4. [ ] d\n2 of 4 open",
+        );
+        let missing =
+            list.clone().apply(json!({"op": "done", "item": "9"}).as_object().unwrap()).unwrap_err();
+        assert!(missing.starts_with("There is no item \"9\". The list:\n1. [x] a"), "{missing}");
+        check(&mut list, json!({"op": "done"}), "item is needed: its text or its number");
+        assert_eq!(List::of(&json!({"todos": list.0})), Some(list));
+    }
+}
