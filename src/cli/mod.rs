@@ -16,9 +16,9 @@ mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
+mod man;
 #[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
 mod mcp;
-mod man;
 mod migrate;
 mod model;
 mod open;
