@@ -188,7 +188,7 @@ mod tests {
             World::new("200 OK", json!({"access_token": "at", "expires_in": 3600, "token_type": "Bearer"}));
         let bearer = ("authorization".to_owned(), Some("Bearer at".to_owned()));
         for _ in 0..2 {
-            assert_eq!(world.ask(&[]).unwrap(), [bearer.clone()]);
+            assert_eq!(world.ask(&[]).unwrap(), std::slice::from_ref(&bearer));
         }
         let workspace = ("anthropic-workspace-id".to_owned(), Some("ws".to_owned()));
         assert_eq!(world.ask(&[(WORKSPACE, "ws"), (SERVICE_ACCOUNT, "sa")]).unwrap(), [bearer, workspace]);

@@ -11,8 +11,10 @@ use crate::mode::report;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-/// The shells, each with the function that writes its script.
-const SHELLS: &[(&str, fn() -> String)] = &[("bash", bash), ("zsh", zsh), ("fish", fish)];
+/// A shell, and the function that writes its script.
+type Shell = (&'static str, fn() -> String);
+
+const SHELLS: &[Shell] = &[("bash", bash), ("zsh", zsh), ("fish", fish)];
 
 pub fn shells() -> Vec<&'static str> {
     SHELLS.iter().map(|(name, _)| *name).collect()

@@ -97,7 +97,8 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;
     }
-    let head = text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default();
+    let end = (0..=bytes_max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let head = &text[..end];
     match head.rfind('\n') {
         Some(end) if end > bytes_max / 2 => head.get(..end).unwrap_or(head),
         _ => head,
