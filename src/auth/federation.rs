@@ -1,9 +1,9 @@
-//! Anthropic's workload identity federation: an identity token that the machine has is exchanged for a token
-//! that requests carry.
+//! Anthropic's workload identity federation: the identity token of the machine is exchanged for an access token.
 //!
 //! `ANTHROPIC_FEDERATION_RULE_ID`, `ANTHROPIC_ORGANIZATION_ID` and `ANTHROPIC_IDENTITY_TOKEN_FILE` must be set,
 //! in the environment or in the `env` of auth.json's entry; `ANTHROPIC_SERVICE_ACCOUNT_ID` and
-//! `ANTHROPIC_WORKSPACE_ID` may be. The file is read for each exchange, since who writes it renews it.
+//! `ANTHROPIC_WORKSPACE_ID` may be. The file is read again for each exchange, since the
+//! platform rotates the token.
 
 use super::expiring::Expiring;
 use crate::base::cancel::CancelToken;
@@ -17,14 +17,14 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
 
-/// Says in a request's settings that its token came from here.
+/// Federation rule id. Its presence in the settings of a request marks a federated credential.
 pub const RULE: &str = "ANTHROPIC_FEDERATION_RULE_ID";
 const ORGANIZATION: &str = "ANTHROPIC_ORGANIZATION_ID";
 const TOKEN_FILE: &str = "ANTHROPIC_IDENTITY_TOKEN_FILE";
 const SERVICE_ACCOUNT: &str = "ANTHROPIC_SERVICE_ACCOUNT_ID";
 const WORKSPACE: &str = "ANTHROPIC_WORKSPACE_ID";
 
-/// What an exchange cannot be made without.
+/// Variables that must be set.
 pub const REQUIRED: [&str; 3] = [RULE, ORGANIZATION, TOKEN_FILE];
 
 const BETAS: &str = "oauth-2025-04-20,oidc-federation-2026-04-01";
@@ -33,14 +33,14 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// The longest identity token, in bytes, that the server takes.
 const TOKEN_BYTES_MAX: u64 = 16 << 10;
 
-/// A token for requests, kept until it expires.
+/// The access token, kept until it expires.
 #[derive(Default)]
 pub struct Federation {
     kept: Expiring<Secret>,
 }
 
 impl Federation {
-    /// The headers of a request to the server at `base_url`.
+    /// Headers for a request to `base_url`: the access token, and the workspace if one is set.
     pub fn headers(
         &self,
         base_url: &str,
@@ -59,7 +59,7 @@ impl Federation {
     }
 }
 
-/// True if everything is set that an exchange needs.
+/// True if all required variables are set.
 pub fn is_configured(env: &Env) -> bool {
     REQUIRED.iter().all(|name| env.has(name))
 }

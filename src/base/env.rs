@@ -35,6 +35,13 @@ impl Env {
         Self { first, rest: self.rest.clone() }
     }
 
+    /// A copy in which `name` is unset.
+    pub fn without(&self, name: &str) -> Self {
+        let mut first = self.first.clone();
+        first.insert(name.to_owned(), String::new());
+        Self { first, rest: self.rest.clone() }
+    }
+
     pub fn get(&self, name: &str) -> Option<String> {
         let value = match self.first.get(name) {
             Some(value) => Some(value.clone()),
@@ -68,5 +75,6 @@ mod tests {
         assert_eq!(over.get("A").as_deref(), Some("2"));
         let over = env.with(&[("A".into(), String::new())]);
         assert_eq!(over.get("A").as_deref(), Some("1"));
+        assert!(!env.without("A").has("A"));
     }
 }

@@ -18,6 +18,11 @@ pub fn left_out() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name)
 }
 
+/// The features that this build includes.
+pub fn included() -> impl Iterator<Item = &'static str> {
+    FEATURES.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name)
+}
+
 /// The error for a request that needs an omitted feature.
 pub fn absent(feature: &str) -> String {
     format!("this pi was built without {feature} (a feature of the build, see: pi docs start)")

@@ -2,7 +2,7 @@
 //!
 //! Arguments are refused here, before a file is read or a question asked.
 
-use super::flags::{Args, Mode, SessionArgs};
+use super::flags::{Args, Mode, SessionArgs, Unknown};
 use super::say::BAD_USAGE;
 use crate::mode::exit::FAILED;
 use std::ffi::OsString;
@@ -10,7 +10,10 @@ use std::ffi::OsString;
 /// The command that the arguments ask for.
 #[derive(Debug, PartialEq)]
 pub enum Command {
-    Version,
+    /// With `json`, as an object for programs.
+    Version {
+        json: bool,
+    },
     Help,
     /// Writes a session file as a page.
     Export {
@@ -34,16 +37,35 @@ pub struct Refused {
     pub code: u8,
 }
 
+impl Refused {
+    /// Nobody knows the flag.
+    pub fn unknown(flag: &Unknown) -> Self {
+        Self { text: format!("{}\nTry pi --help.", flag.refusal()), code: BAD_USAGE }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(text: String) -> Self {
+        Self { text, code: FAILED }
+    }
+}
+
 impl Command {
     /// Returns the command of `args`, or why they do not go together.
     pub fn of(args: &Args) -> Result<Self, Refused> {
         let (run, session, model) = (&args.run, &args.session, &args.over.model);
         let refuse = |text: &str| Err(Refused { text: text.to_owned(), code: FAILED });
         if run.version {
-            return Ok(Self::Version);
+            return Ok(Self::Version { json: run.mode == Some(Mode::Json) });
         }
         if run.help {
             return Ok(Self::Help);
+        }
+        // Only extensions know flags that are not in the table, and only these commands start them.
+        let starts_extensions =
+            run.export.is_none() && run.list_models.is_none() && run.mode != Some(Mode::Acp);
+        if let Some(flag) = args.unknown.first().filter(|_| !starts_extensions) {
+            return Err(Refused::unknown(flag));
         }
         if let Some(file) = &run.export {
             return match run.dash {
@@ -149,7 +171,8 @@ mod tests {
         let auth = Command::Auth(vec!["login".into(), "x".into()]);
         let export = Command::Export { file: "a".into(), out: Some("b".into()) };
         let rows = [
-            ("-v --export a -", Command::Version),
+            ("-v --export a -", Command::Version { json: false }),
+            ("--version --json", Command::Version { json: true }),
             ("--export a b", export),
             ("--list-models --api-key k", Command::ListModels(String::new())),
             ("--mode acp auth login x", auth),

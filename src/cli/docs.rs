@@ -2,7 +2,7 @@
 //!
 //! `pi docs schema NAME` is a JSON Schema; `pi docs rpc --schema` is `pi docs schema rpc`.
 
-use super::help;
+use super::subcommand;
 use super::table::{Flag, GROUPS};
 use crate::auth::provider;
 use crate::docs;
@@ -39,7 +39,8 @@ pub fn run(words: &[OsString]) -> u8 {
 fn page(topic: &str) -> Option<String> {
     let page = docs::page(topic)?;
     Some(
-        page.replace("{{flags}}", flags().trim_end())
+        page.replace("{{subcommands}}", subcommands().trim_end())
+            .replace("{{flags}}", flags().trim_end())
             .replace("{{providers}}", providers().trim_end())
             .replace("{{protocols}}", &protocols())
             .replace("{{settings}}", settings().trim_end())
@@ -49,12 +50,17 @@ fn page(topic: &str) -> Option<String> {
     )
 }
 
+fn subcommands() -> String {
+    let rows = subcommand::all().map(|row| format!("    pi {:<25}{}\n", row.usage(), row.about));
+    rows.collect()
+}
+
 fn flags() -> String {
     let mut text = String::new();
     for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
         let _ = write!(text, "## {}\n\n| flag | meaning |\n|---|---|\n", group.title);
         for flag in group.flags {
-            let _ = writeln!(text, "| `{}` | {} |", cell(&help::name(flag)), cell(flag.help));
+            let _ = writeln!(text, "| `{}` | {} |", cell(&flag.usage()), cell(flag.help));
         }
         text.push('\n');
     }

@@ -129,13 +129,7 @@ fn export(args: &Args) -> Result<u8, String> {
     let named = args.file.as_deref().filter(|_| !to_stdout);
     let format = args.format.or_else(|| Format::of(named?));
     let format = format.unwrap_or_default();
-    let redactor = match args.redact {
-        true => {
-            let secrets = secrets(place.dirs.agent());
-            Some(Redactor::new(secrets.iter().map(String::as_str))?)
-        }
-        false => None,
-    };
+    let redactor = if args.redact { Some(redactor(place.dirs.agent())?) } else { None };
     let options = Options { format, all: args.all, redactor };
     if to_stdout {
         return to_stdout_of(log, &options);
@@ -221,6 +215,11 @@ fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
             }
         }
     }
+}
+
+/// Returns a redactor that knows the user's secrets.
+pub fn redactor(agent_dir: &Path) -> Result<Redactor, String> {
+    Redactor::new(secrets(agent_dir).iter().map(String::as_str))
 }
 
 /// Returns the user's secrets: variables whose names suggest a secret, and keys in `auth.json` and

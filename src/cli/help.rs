@@ -1,7 +1,17 @@
 //! Makes the text of `--help` from the table of flags.
 
-use super::table::{Flag, GROUPS, Value};
+use super::subcommand;
+use super::table::GROUPS;
 use std::fmt::Write;
+
+/// What the program is, in a phrase.
+pub const ABOUT: &str = "a coding agent for the terminal";
+
+/// When the program answers on stdout, and what it is asked.
+pub const DESCRIPTION: &str = "\
+With -p, or when stdin or stdout is not a terminal, pi answers on stdout and
+exits. Piped text and @files come before the first message; further messages
+follow in turn.";
 
 /// The column in which descriptions begin.
 const COLUMN: usize = 32;
@@ -9,26 +19,15 @@ const COLUMN: usize = 32;
 const WIDTH: usize = 80;
 
 pub fn text() -> String {
-    let mut text = String::from(
-        "pi - a coding agent for the terminal\n\n\
-         Usage:\n  \
-         pi [options] [--] [@files...] [messages...]\n  \
-         pi docs [topic]                   the manual\n  \
-         pi auth <command>                 sign in, keys\n  \
-         pi config | skills | prompts      settings, and what a project brings\n  \
-         pi sessions <command>             list, search, show, import, remove\n  \
-         pi export [session] [file]        as a page, Markdown or JSON lines\n  \
-         pi undo [n] [--list]              take back what tools did to files\n  \
-         pi sandbox -- <command>           try a command in the sandbox\n  \
-         pi update --models                fetch the newest catalogue of models\n\n\
-         With -p, or when stdin or stdout is not a terminal, pi answers on stdout and\n\
-         exits. Piped text and @files come before the first message; further messages\n\
-         follow in turn.\n",
-    );
+    let mut text = format!("pi - {ABOUT}\n\nUsage:\n  pi [options] [--] [@files...] [messages...]\n");
+    for row in subcommand::all() {
+        let _ = writeln!(text, "  pi {:<25}{}", row.usage(), row.about);
+    }
+    let _ = write!(text, "\n{DESCRIPTION}\n");
     for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
         let _ = write!(text, "\n{}:\n", group.title);
         for flag in group.flags {
-            let name = name(flag);
+            let name = flag.usage();
             let mut line = format!("  {name}");
             // The description of a long name begins on the next line.
             if line.len() >= COLUMN {
@@ -67,18 +66,4 @@ pub fn text() -> String {
 ",
     );
     text
-}
-
-/// Returns the flag with its value, such as `--model <pattern>` or `--print, -p [prompt]`.
-pub fn name(flag: &Flag) -> String {
-    let mut name = format!("--{}", flag.long);
-    if let Some(short) = flag.short {
-        let _ = write!(name, ", -{short}");
-    }
-    let _ = match flag.value {
-        Value::None => Ok(()),
-        Value::Required(value) => write!(name, " <{value}>"),
-        Value::Optional(value) => write!(name, " [{value}]"),
-    };
-    name
 }

@@ -5,14 +5,18 @@ mod acp;
 mod argv;
 mod ask;
 mod auth;
+mod bug;
 mod command;
+mod completion;
 mod config;
 mod docs;
+mod doctor;
 mod export;
 mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
+mod man;
 #[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
 mod mcp;
 mod migrate;
@@ -25,15 +29,16 @@ mod schema;
 mod sessions;
 mod start;
 mod stranger;
+mod subcommand;
 pub mod table;
 mod trust;
 mod unbuilt;
 mod undo;
 mod update;
+mod version;
 
 use crate::base::cancel::CancelToken;
-use crate::base::{feature, memory};
-use crate::mode::REFERENCE_VERSION;
+use crate::base::memory;
 use crate::mode::exit;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
@@ -52,33 +57,8 @@ use input::Attach;
 use open::Opened;
 use say::{BAD_USAGE, say};
 use start::Launch;
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-
-/// Subcommands, each with the word that calls it.
-const SUBCOMMANDS: &[(&str, Subcommand)] = &[
-    ("agents", resource::agents),
-    ("auth", auth::run),
-    ("config", config::run),
-    ("docs", docs::run),
-    ("export", export::run),
-    ("extensions", extensions::run),
-    ("install", unbuilt::packages),
-    ("list", unbuilt::packages),
-    ("mcp", mcp::run),
-    ("prompts", resource::prompts),
-    ("remove", unbuilt::packages),
-    ("sandbox", sandbox::run),
-    ("sessions", sessions::run),
-    ("skills", resource::skills),
-    ("undo", undo::run),
-    ("uninstall", unbuilt::packages),
-    ("update", update::run),
-];
-
-/// The function of a subcommand. Takes the words after the name; returns the exit code.
-type Subcommand = fn(&[OsString]) -> u8;
 
 /// Runs the program. All errors are printed here.
 pub fn main() -> ExitCode {
@@ -92,12 +72,11 @@ pub fn main() -> ExitCode {
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
     argv::hide_key(&words);
-    let subcommand = SUBCOMMANDS.iter().find(|(name, _)| words.first().is_some_and(|word| word == name));
-    let code = if let Some((_, run)) = subcommand {
+    let code = if let Some(row) = words.first().and_then(|word| subcommand::find(word)) {
         words.remove(0);
-        run(&words)
+        (row.run)(&words)
     } else {
-        match flags::parse(words) {
+        match flags::parse_open(words) {
             Ok(args) => run(args),
             Err(error) => {
                 report::error(format_args!("{error}\nTry pi --help."));
@@ -110,7 +89,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: Args) -> u8 {
     let command = Command::of(&args);
-    if !matches!(command, Ok(Command::Version | Command::Help)) {
+    if !matches!(command, Ok(Command::Version { .. } | Command::Help)) {
         args.warnings.iter().for_each(report::warning);
     }
     let done = match command {
@@ -118,13 +97,14 @@ fn run(args: Args) -> u8 {
             report::error(text);
             return code;
         }
-        Ok(Command::Version) => return say(&version(io::stdout().is_terminal())),
+        Ok(Command::Version { json: true }) => return say(&format!("{}\n", version::object())),
+        Ok(Command::Version { json: false }) => return say(&version::text(io::stdout().is_terminal())),
         Ok(Command::Help) => return say(&help::text()),
         Ok(Command::Export { file, out }) => return export::page(&file, out.as_deref()),
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
-        Ok(Command::Rpc) => serve(&args),
+        Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };
     done.unwrap_or_else(|text| {
@@ -144,12 +124,16 @@ fn list(args: &Args, search: &str) -> Result<u8, String> {
 }
 
 /// Runs print, JSON or interactive mode. Returns the exit code.
-fn prompt(args: Args) -> Result<u8, String> {
+fn prompt(mut args: Args) -> Result<u8, String> {
     if ask::is_drawn(&args.run) {
         interactive::is_there()?;
     }
-    let launch = Launch::new(&args)?;
-    let inputs = launch.inputs()?;
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let piped = input::piped(has_prompt)?;
     let is_print = args.run.print || args.run.mode.is_some() || piped.is_some();
@@ -182,10 +166,14 @@ fn prompt(args: Args) -> Result<u8, String> {
 }
 
 /// Runs RPC mode until stdin ends. Returns the exit code.
-fn serve(args: &Args) -> Result<u8, String> {
-    let launch = Launch::new(args)?;
-    let inputs = launch.inputs()?;
-    let Begun { session, cancel, watch, .. } = begin(launch, inputs, args)?;
+fn serve(mut args: Args) -> Result<u8, String> {
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
+    let Begun { session, cancel, watch, .. } = begin(launch, inputs, &args)?;
     let options = rpc::Options { cumulative: args.run.cumulative_events, ready: args.run.ready };
     rpc::run(session, options, &cancel, &watch)
 }
@@ -201,9 +189,8 @@ struct Begun {
     watch: Watch,
 }
 
-/// Starts extensions, opens the session that the command line asks for, and watches for signals.
-fn begin(mut launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
-    launch.start_extensions(&mut inputs)?;
+/// Opens the session that the command line asks for, and watches for signals.
+fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
     // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;
@@ -224,16 +211,4 @@ fn nothing_to_ask() -> u8 {
         "There is nothing to ask: no message, no text on stdin, no file with content.\nUsage: pi -p \"message\", or: command | pi -p",
     );
     BAD_USAGE
-}
-
-/// Returns the text of `--version`: the version of the compatible TypeScript pi, since programs that drive pi
-/// compare it. A terminal gets this program's own version, too.
-fn version(is_terminal: bool) -> String {
-    match is_terminal {
-        true => {
-            let without: String = feature::left_out().map(|name| format!(", without {name}")).collect();
-            format!("{REFERENCE_VERSION} (native pi {}{without})\n", env!("CARGO_PKG_VERSION"))
-        }
-        false => format!("{REFERENCE_VERSION}\n"),
-    }
 }

@@ -16,6 +16,7 @@ const SCHEMAS: &[Row] = &[
     ("models", "models.json", || Some(models::json_schema())),
     ("keybindings", "keybindings.json", interactive::keybindings_schema),
     ("theme", "a theme file", interactive::theme_schema),
+    ("mcp", "mcp.json", super::mcp::schema),
     ("rpc", "the lines of RPC mode", || Some(rpc::schema())),
 ];
 
@@ -36,7 +37,7 @@ pub fn run(words: &[OsString]) -> u8 {
     match schema() {
         Some(schema) => super::say::say(&format!("{schema:#}\n")),
         None => {
-            let absent = feature::absent("interactive");
+            let absent = feature::absent(if name == "mcp" { "mcp" } else { "interactive" });
             report::error(format_args!("There is no schema of \"{}\": {absent}", name.to_string_lossy()));
             FAILED
         }

@@ -1,6 +1,7 @@
 //! Starts a session from the command line.
 
 use super::ask;
+use super::command::Refused;
 use super::flags::{Args, Mode};
 use super::migrate;
 use super::model;
@@ -158,19 +159,59 @@ impl Launch {
 
     /// Starts the extensions of the current folder. What cannot be used is an error on the command line, and a
     /// warning elsewhere.
-    pub fn start_extensions(&mut self, inputs: &mut Inputs) -> Result<(), String> {
+    /// Flags that pi does not know are given to the extensions that do.
+    pub fn start_extensions(&mut self, inputs: &mut Inputs, args: &mut Args) -> Result<(), Refused> {
         let over = &self.over.resources;
         let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
         if let Some(problem) = problems.first().filter(|_| !over.extensions.is_empty()) {
-            return Err(problem.clone());
+            return Err(problem.clone().into());
         }
         problems.iter().for_each(report::warning);
         if !found.is_empty() {
-            let about = About::new(inputs, self.mode, REFERENCE_VERSION);
+            let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
+            for flag in &args.unknown {
+                about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
+            }
             self.extensions = Some(Extensions::start(about, found));
+        }
+        if !args.unknown.is_empty() {
+            self.give_flags(args)?;
         }
         inputs.adds_tools = self.extensions.is_some();
         Ok(())
+    }
+
+    /// Gives unknown flags to the extensions that registered them. The word behind a flag that takes a text is no message.
+    fn give_flags(&self, args: &mut Args) -> Result<(), Refused> {
+        let mut unknown = std::mem::take(&mut args.unknown);
+        let mut words = Vec::new();
+        if let Some(extensions) = &self.extensions {
+            extensions.take_flags(|name, takes_text| {
+                let at = unknown.iter().position(|flag| flag.name == name)?;
+                let flag = unknown.remove(at);
+                Some(match (flag.value, flag.next.filter(|_| takes_text)) {
+                    (Some(value), _) => value.into(),
+                    (None, Some(next)) => {
+                        words.push(next);
+                        args.messages.get(next).cloned().unwrap_or_default().into()
+                    }
+                    (None, None) => true.into(),
+                })
+            });
+        }
+        words.sort_unstable();
+        for at in words.into_iter().rev().filter(|&at| at < args.messages.len()).collect::<Vec<_>>() {
+            args.messages.remove(at);
+        }
+        match unknown.first() {
+            Some(flag) => {
+                if let Some(extensions) = &self.extensions {
+                    extensions.end();
+                }
+                Err(Refused::unknown(flag))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Replaces the running extensions by those of the current folder.

@@ -43,6 +43,17 @@ impl Flag {
     pub fn is_without_effect(&self) -> bool {
         matches!(self.set, Set::Nothing)
     }
+
+    /// The names with the value, such as `--model <pattern>` or `--print, -p [prompt]`.
+    pub fn usage(&self) -> String {
+        let short = self.short.map(|short| format!(", -{short}")).unwrap_or_default();
+        let value = match self.value {
+            Value::None => String::new(),
+            Value::Required(value) => format!(" <{value}>"),
+            Value::Optional(value) => format!(" [{value}]"),
+        };
+        format!("--{}{short}{value}", self.long)
+    }
 }
 
 pub struct Group {
@@ -68,7 +79,7 @@ pub const GROUPS: &[Group] = &[
         row("cumulative-events", None, No, Switch(|args| &mut args.run.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.run.ready), "With --mode rpc: say so when commands can be sent"),
         row("output-schema", None, Required("file"), Text(|args| &mut args.run.output_schema), "End with one JSON value that satisfies the JSON schema in this file"),
-        row("tui-mode", None, Required("mode"), With(set_tui_mode), "How the terminal is used: regular, or fullscreen with a scrollback of its own"),
+        row("tui-mode", None, Required("regular|fullscreen"), With(set_tui_mode), "How the terminal is used; fullscreen has a scrollback of its own"),
         row("cwd", None, Required("dir"), Text(|args| &mut args.session.cwd), "Work in this folder"),
     ]},
     Group { title: "Model", flags: &[
@@ -77,7 +88,7 @@ pub const GROUPS: &[Group] = &[
         row("models", None, Required("patterns"), List(|args| &mut args.over.model.models), "Models to choose from: ids, names, globs, separated by commas"),
         row("api-key", None, Required("key"), Text(|args| &mut args.over.model.api_key), "Key for this run; never stored"),
         row("base-url", None, Required("url"), Text(|args| &mut args.over.model.base_url), "Send this run's requests to this server"),
-        row("thinking", None, Required("level"), With(set_thinking), "off, minimal, low, medium, high, xhigh or max"),
+        row("thinking", None, Required("off|minimal|low|medium|high|xhigh|max"), With(set_thinking), "How long the model thinks before it answers"),
         row("list-models", None, Optional("search"), With(|args, search| put(&mut args.run.list_models, Some(search))), "List the models that can be used, then exit"),
     ]},
     Group { title: "Session", flags: &[
@@ -103,7 +114,7 @@ pub const GROUPS: &[Group] = &[
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
         row("ask-tools", None, Required("all|writes|list"), With(|args, text| put(&mut args.over.approval.ask, Ask::parse(&text))), "Ask before these tools run: all, those that may change something, or the named ones"),
         row("allow-tools", None, Required("list"), With(|args, text| put(&mut args.over.approval.allowed, list(&text))), "Never ask about these"),
-        row("sandbox", None, Required("mode"), With(set_sandbox), "What tools may write: off (all), workspace (this folder, temporary files) or read-only (nothing)"),
+        row("sandbox", None, Required("off|workspace|read-only"), With(set_sandbox), "What tools may write: all, this folder and temporary files, or nothing"),
         row("sandbox-net", None, No, Switch(|args| &mut args.over.sandbox.network), "Let commands in the sandbox use the network"),
         row("sandbox-write", None, Required("dir"), Push(|args| &mut args.over.sandbox.writable), "Another folder that the workspace sandbox may write; may be given again"),
     ]},
@@ -138,6 +149,11 @@ pub const GROUPS: &[Group] = &[
         row("version", Some("v"), No, Switch(|args| &mut args.run.version), "Show the version"),
     ]},
 ];
+
+/// The flags that `--help` shows.
+pub fn shown() -> impl Iterator<Item = &'static Flag> {
+    GROUPS.iter().filter(|group| !group.title.is_empty()).flat_map(|group| group.flags)
+}
 
 fn put<T>(field: &mut T, value: T) -> Result<(), String> {
     *field = value;

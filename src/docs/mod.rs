@@ -24,10 +24,16 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("trust", "What a project may bring along", include_str!("trust.md")),
     ("skills", "Instructions read on demand", include_str!("skills.md")),
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
+    ("mcp", "Servers of the Model Context Protocol; mcp.json", include_str!("mcp.md")),
     (
         "extensions",
         "Programs that add tools, commands and more; their protocol",
         include_str!("extensions.md"),
+    ),
+    (
+        "extensions-typescript",
+        "Extensions of the TypeScript pi: what runs, and what does not",
+        include_str!("extensions-typescript.md"),
     ),
     ("json", "The event stream of --mode json", include_str!("json.md")),
     ("rpc", "The agent as a component: commands, answers, clients", include_str!("rpc.md")),
@@ -52,7 +58,7 @@ pub fn contents() -> String {
         text.push_str(&format!("- {name}: {about}\n"));
     }
     text.push_str(
-        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme or rpc.\n",
+        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme, mcp or rpc.\n",
     );
     text
 }

@@ -47,6 +47,8 @@ impl Extensions {
 
     pub fn restart(self: &Arc<Self>, _: About, _: Vec<Found>) {}
 
+    pub fn take_flags(&self, _: impl FnMut(&str, bool) -> Option<Value>) {}
+
     pub fn list(&self) -> String {
         String::new()
     }

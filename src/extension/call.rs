@@ -1,7 +1,7 @@
 //! The calls that extensions make.
 
 use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
-use super::{Extensions, Instance};
+use super::{Extensions, Instance, component};
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::ToolOutput;
 use crate::base::cancel::CancelToken;
@@ -38,6 +38,7 @@ const WAITING: &[&str] = &[
     "session.waitForIdle",
     "tools.execute",
     "ui.confirm",
+    "ui.custom",
     "ui.editor",
     "ui.input",
     "ui.select",
@@ -78,7 +79,7 @@ pub fn answer(
         _ => {}
     }
     let control = extensions.control.get().ok_or_else(|| failed("There is no session yet"))?;
-    let call = Call { control, params: &params, cancel };
+    let call = Call { control, instance, params: &params, cancel };
     match method.split_once('.') {
         Some(("session", name)) => call.session(name),
         Some(("models", name)) => call.models(name),
@@ -99,7 +100,7 @@ fn unknown(method: &str) -> Answer {
     Err(Failure::new(METHOD_NOT_FOUND, format!("Unknown method: {method}")))
 }
 
-fn failed(why: impl std::fmt::Display) -> Failure {
+pub fn failed(why: impl std::fmt::Display) -> Failure {
     Failure::new(CALL_FAILED, why.to_string())
 }
 
@@ -224,6 +225,7 @@ impl Params {
 /// A call that needs the session.
 struct Call<'a> {
     control: &'a Control,
+    instance: &'a Arc<Instance>,
     params: &'a Params,
     cancel: &'a CancelToken,
 }
@@ -577,13 +579,37 @@ impl Call<'_> {
                 severity: severity(params.optional_text("type")?)?,
             },
             "setStatus" => Change::Status { key: params.text("key")?.to_owned(), text: owned("text")? },
-            "setWidget" => Change::Widget {
-                key: params.text("key")?.to_owned(),
-                lines: params.optional("lines")?,
-                is_below: params.optional_text("placement")? == Some("belowEditor"),
-            },
-            "setHeader" => Change::Header(params.optional("lines")?),
-            "setFooter" => Change::Footer(params.optional("lines")?),
+            "setWidget" => {
+                let key = params.text("key")?.to_owned();
+                let is_below = params.optional_text("placement")? == Some("belowEditor");
+                let place = format!("widget:{key}");
+                return self.place(ui, &place, move |lines| Change::Widget {
+                    key: key.clone(),
+                    lines,
+                    is_below,
+                });
+            }
+            "setHeader" => return self.place(ui, "header", Change::Header),
+            "setFooter" => return self.place(ui, "footer", Change::Footer),
+            "custom" => {
+                let name = params.text("component")?;
+                return match &ui {
+                    Some(ui) => component::custom(self.instance, ui, name, self.cancel),
+                    None => Ok(json!({})),
+                };
+            }
+            "redraw" => {
+                if let Some(component) = self.instance.component(params.text("component")?) {
+                    component.redraw();
+                }
+                return Ok(Value::Null);
+            }
+            "close" => {
+                if let Some(component) = self.instance.component(params.text("component")?) {
+                    component.close(params.get("result").cloned());
+                }
+                return Ok(Value::Null);
+            }
             "setTitle" => Change::Title(title()?.to_owned()),
             "setWorkingMessage" => Change::WorkingMessage(owned("message")?),
             "setEditorText" => Change::EditorText(params.text("text")?.to_owned()),
@@ -594,6 +620,25 @@ impl Call<'_> {
             ui.show(change);
         }
         Ok(Value::Null)
+    }
+
+    /// Puts lines, a component or nothing at a place on the screen.
+    fn place(
+        &self,
+        ui: Option<Arc<dyn Ui>>,
+        place: &str,
+        change: impl Fn(Option<Vec<String>>) -> Change + Send + 'static,
+    ) -> Answer {
+        let Some(ui) = ui else { return Ok(Value::Null) };
+        let name = self.params.optional_text("component")?;
+        self.instance.occupy(place, name);
+        match name {
+            Some(name) => component::place(self.instance, ui, name, move |lines| change(Some(lines))),
+            None => {
+                ui.show(change(self.params.optional("lines")?));
+                Ok(Value::Null)
+            }
+        }
     }
 
     fn ask(&self, ui: Option<Arc<dyn Ui>>, dialog: &Dialog<'_>) -> Result<Option<String>, Failure> {
@@ -608,6 +653,6 @@ impl Call<'_> {
     }
 }
 
-fn cancelled() -> Failure {
+pub fn cancelled() -> Failure {
     Failure::new(CANCELLED, "Cancelled")
 }

@@ -45,8 +45,10 @@ pub trait Serve: Send + Sync {
     /// True if the call may wait for somebody, so that it needs a thread of its own.
     fn waits(&self, method: &str, params: &Value) -> bool;
 
-    fn call(&self, connection: &Arc<Connection>, method: &str, params: Value, cancel: &CancelToken)
-    -> Answer;
+    /// True if the limit of a handler does not run while the program waits for this call.
+    fn stops_clock(&self, method: &str) -> bool;
+
+    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer;
 
     /// The connection is over.
     fn ended(&self, connection: &Connection);
@@ -255,6 +257,11 @@ impl Connection {
         }
     }
 
+    /// Sends a notification if the program takes it at once.
+    pub fn offer(&self, method: &str, params: impl Serialize) {
+        let _ = self.queue.try_send(line(&message::notification(method, params)));
+    }
+
     /// Tells the program that nobody waits for the result of a request.
     pub fn give_up(&self, open: &Open) {
         lock(&self.requests).open.remove(&open.id);
@@ -413,7 +420,7 @@ impl Connection {
     ) {
         let cancel = CancelToken::new();
         if !serve.waits(&method, &params) {
-            let answer = serve.call(self, &method, params, &cancel);
+            let answer = serve.call(&method, params, &cancel);
             return self.answer(id, answer);
         }
         select! {
@@ -426,11 +433,11 @@ impl Connection {
         }
         let (connection, serve, free) = (self.clone(), serve.clone(), slots.1.clone());
         let run = move || {
-            let stops = super::stops_clock(&method);
+            let stops = serve.stops_clock(&method);
             if stops {
                 lock(&connection.clock).waiting += 1;
             }
-            let answer = serve.call(&connection, &method, params, &cancel);
+            let answer = serve.call(&method, params, &cancel);
             if let Some(key) = &key {
                 lock(&connection.calls).remove(key);
             }

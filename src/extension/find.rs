@@ -1,5 +1,6 @@
 //! Finds extensions and reads how each is started.
 
+use super::host;
 use super::registration::Registration;
 use crate::base::{executable, file};
 use crate::resources::place::{self, Kind, MANIFEST, Places};
@@ -23,6 +24,8 @@ pub struct Found {
     pub program: PathBuf,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
+    /// Extensions of one group are run by one process: the program of the first.
+    pub group: Option<String>,
     /// What a manifest says that it registers; started when that is first used.
     pub lazy: Option<Registration>,
 }
@@ -35,6 +38,7 @@ struct Manifest {
     #[serde(default)]
     env: BTreeMap<String, String>,
     name: Option<String>,
+    group: Option<String>,
     #[serde(default)]
     lazy: bool,
     #[serde(flatten)]
@@ -66,7 +70,7 @@ pub fn find(inputs: &Inputs, named: &[String], only_named: bool) -> (Vec<Found>,
         }
         let read = match source.bounds.refusal(&real) {
             Some(why) => Err(format!("is not used: it {why}")),
-            None => read(&source),
+            None => read(&source, inputs.dirs.agent()),
         };
         match read {
             Ok(extension) => found.push(extension),
@@ -76,9 +80,23 @@ pub fn find(inputs: &Inputs, named: &[String], only_named: bool) -> (Vec<Found>,
     (found, problems)
 }
 
-fn read(source: &Source) -> Result<Found, String> {
+fn read(source: &Source, agent: &Path) -> Result<Found, String> {
     let path = &source.path;
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if place::is_script(path) {
+        let (program, args) = host::program(agent)?;
+        let is_index = path.file_stem().is_some_and(|stem| stem == "index");
+        return Ok(Found {
+            path: path.clone(),
+            name: name(path.parent().filter(|_| is_index).unwrap_or(path)),
+            source: source.to_json(),
+            program,
+            args,
+            env: BTreeMap::new(),
+            group: Some("host".to_owned()),
+            lazy: None,
+        });
+    }
     if !path.ends_with(MANIFEST) {
         if !executable::is_one(path) {
             return Err("is no program: make it executable (chmod +x), or name a pi-extension.json".into());
@@ -90,6 +108,7 @@ fn read(source: &Source) -> Result<Found, String> {
             program: path.clone(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            group: None,
             lazy: None,
         });
     }
@@ -117,6 +136,7 @@ fn read(source: &Source) -> Result<Found, String> {
         program: place::tidy(&program),
         args: manifest.args,
         env: manifest.env,
+        group: manifest.group.filter(|_| lazy.is_none()),
         lazy,
     })
 }

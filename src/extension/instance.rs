@@ -1,10 +1,12 @@
 //! One extension: where it comes from, its program, and what it has registered.
 
+use super::component::Remote;
 use super::connection::{Answer, Connection, Failed, Serve};
 use super::find::Found;
 use super::registration::Registration;
 use super::{About, Extensions, INITIALIZE_MAX, PROTOCOL_VERSION, call};
 use crate::base::cancel::CancelToken;
+use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
 use crate::runtime::addition::Owner;
 use crate::tools::process::peer::Program;
 use crate::tools::truncate::size;
@@ -37,6 +39,10 @@ struct State {
     end: Option<String>,
     /// Tool calls under way that take updates, by their ids.
     updates: HashMap<String, Sender<Map<String, Value>>>,
+    /// Components on the screen, by their names.
+    components: HashMap<String, Arc<Remote>>,
+    /// The components of places on the screen.
+    placed: HashMap<String, String>,
     /// Channels of the bus that it listens to.
     channels: HashSet<String>,
 }
@@ -89,7 +95,13 @@ impl Instance {
         let rows = [
             ("tools", join(tools.iter().map(|tool| tool.info.spec.name.clone()))),
             ("commands", join(commands.iter().map(|command| format!("/{}", command.name)))),
-            ("flags", join(flags.iter().map(|flag| format!("--{}", flag.name)))),
+            (
+                "flags",
+                join(flags.iter().map(|flag| match &flag.description {
+                    Some(about) => format!("--{} ({about})", flag.name),
+                    None => format!("--{}", flag.name),
+                })),
+            ),
             ("shortcuts", join(shortcuts.iter().map(|shortcut| shortcut.key.clone()))),
             ("events", join(events.iter().map(|subscription| subscription.event.clone()))),
         ];
@@ -101,6 +113,12 @@ impl Instance {
 
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         self.state().connection.clone().filter(|connection| !connection.is_over())
+    }
+
+    /// True if its program was ended by pi.
+    pub(super) fn is_shut_down(&self) -> bool {
+        let state = self.state();
+        state.has_begun && state.connection.is_none() && state.end.is_none()
     }
 
     pub(super) fn take_connection(&self) -> Option<Arc<Connection>> {
@@ -121,67 +139,21 @@ impl Instance {
         self.state().end.clone().unwrap_or_else(|| "is not running".to_owned())
     }
 
-    /// Starts the program and waits for what it registers.
-    pub(super) fn start(self: &Arc<Self>, extensions: &Arc<Extensions>, about: &About) -> Result<(), String> {
-        self.begins_now();
-        let begun = Instant::now();
-        let mut env = about.env.clone();
-        env.extend(self.found.env.iter().map(|(name, value)| (name.into(), value.into())));
-        let program = Program {
-            path: self.found.program.clone(),
-            args: self.found.args.iter().map(Into::into).collect(),
-            cwd: about.cwd.clone(),
-            env,
-        };
-        let server = Arc::new(Server { extensions: extensions.clone(), instance: self.clone() });
-        let connection = Connection::start(&program, server)
-            .map_err(|error| format!("cannot be started ({}): {error}", program.path.display()))?;
-        let params = json!({
-            "protocolVersion": PROTOCOL_VERSION,
-            "version": env!("CARGO_PKG_VERSION"),
-            "referenceVersion": about.reference_version,
-            "mode": about.mode,
-            "hasUI": about.has_ui(),
-            "cwd": about.cwd.to_string_lossy(),
-            "agentDir": about.dirs.agent().to_string_lossy(),
-            "isProjectTrusted": about.is_trusted,
-            "extensions": [{"id": self.id, "path": self.found.path.to_string_lossy(), "sourceInfo": self.found.source}],
-            "flags": about.flags,
-        });
-        // Calls may come before the answer does.
-        self.state().connection = Some(connection.clone());
-        let answer = connection.ask("initialize", params, Some(INITIALIZE_MAX), &CancelToken::new());
-        let registered = answer.map_err(|failed| match failed {
-            Failed::Late(limit) => format!("did not answer initialize within {limit:?}"),
-            failed => failed.to_string(),
-        });
-        let registered = registered.and_then(|answer| self.take(&answer));
-        registered.inspect_err(|why| {
-            self.state().end = Some(why.clone());
-            connection.end(why);
-        })?;
-        let taken = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.start_ms.store(taken.max(1), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Takes the answer to `initialize`.
+    /// Takes its part of the answer to `initialize`.
     fn take(&self, answer: &Value) -> Result<(), String> {
-        match answer["protocolVersion"].as_u64() {
-            Some(PROTOCOL_VERSION) => {}
-            Some(version) => {
-                return Err(format!(
-                    "speaks version {version} of the protocol; this pi speaks version {PROTOCOL_VERSION}"
-                ));
-            }
-            None => return Err("did not say which version of the protocol it speaks".to_owned()),
-        }
         let own =
             answer["extensions"].as_array().and_then(|all| all.iter().find(|one| one["id"] == *self.id));
         if let Some(error) = own.and_then(|own| own["error"].as_str()) {
             return Err(error.to_owned());
         }
         self.register(own.unwrap_or(answer))
+    }
+
+    /// It could not be loaded; others of its program may.
+    fn fail(&self, why: &str) {
+        let mut state = self.state();
+        state.end = Some(why.to_owned());
+        state.connection = None;
     }
 
     /// Adds to what it has registered.
@@ -210,6 +182,30 @@ impl Instance {
         }
     }
 
+    pub(super) fn show(&self, name: &str, component: Arc<Remote>) {
+        self.state().components.insert(name.to_owned(), component);
+    }
+
+    pub(super) fn hide(&self, name: &str) {
+        self.state().components.remove(name);
+    }
+
+    pub(super) fn component(&self, name: &str) -> Option<Arc<Remote>> {
+        self.state().components.get(name).cloned()
+    }
+
+    /// Takes a place on the screen for a component, or for none. The one before is let go of.
+    pub(super) fn occupy(&self, place: &str, name: Option<&str>) {
+        let mut state = self.state();
+        let before = match name {
+            Some(name) => state.placed.insert(place.to_owned(), name.to_owned()),
+            None => state.placed.remove(place),
+        };
+        if let Some(before) = before {
+            state.components.remove(&before);
+        }
+    }
+
     /// Listens to a channel of the bus, or does not any more.
     pub(super) fn listen(&self, channel: &str, on: bool) {
         let mut state = self.state();
@@ -229,14 +225,109 @@ impl Instance {
     }
 }
 
+/// Starts the program of `group` and waits for what its instances register. Gives why each failed, if it did.
+pub(super) fn start(
+    group: &[Arc<Instance>],
+    extensions: &Arc<Extensions>,
+    about: &About,
+) -> Result<Vec<Option<String>>, String> {
+    let Some(first) = group.first() else { return Ok(Vec::new()) };
+    let begun = Instant::now();
+    let found = &first.found;
+    let mut env = about.env.clone();
+    env.extend(found.env.iter().map(|(name, value)| (name.into(), value.into())));
+    let program = Program {
+        path: found.program.clone(),
+        args: found.args.iter().map(Into::into).collect(),
+        cwd: about.cwd.clone(),
+        env,
+    };
+    let server = Arc::new(Server { extensions: extensions.clone(), group: group.to_vec() });
+    let connection = Connection::start(&program, server)
+        .map_err(|error| format!("cannot be started ({}): {error}", program.path.display()))?;
+    let instances: Vec<Value> = group
+        .iter()
+        .map(|one| {
+            json!({"id": one.id, "path": one.found.path.to_string_lossy(), "args": one.found.args,
+                "sourceInfo": one.found.source})
+        })
+        .collect();
+    let params = json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "version": env!("CARGO_PKG_VERSION"),
+        "referenceVersion": about.reference_version,
+        "mode": about.mode,
+        "hasUI": about.has_ui(),
+        "cwd": about.cwd.to_string_lossy(),
+        "agentDir": about.dirs.agent().to_string_lossy(),
+        "executable": std::env::current_exe().ok(),
+        "isProjectTrusted": about.is_trusted,
+        "extensions": instances,
+        "flags": about.flags,
+    });
+    for instance in group {
+        instance.begins_now();
+        // Calls may come before the answer does.
+        instance.state().connection = Some(connection.clone());
+    }
+    let answer = connection.ask("initialize", params, Some(INITIALIZE_MAX), &CancelToken::new());
+    let answer = answer.map_err(|failed| match failed {
+        Failed::Late(limit) => format!("did not answer initialize within {limit:?}"),
+        failed => failed.to_string(),
+    });
+    let answer = answer.and_then(|answer| check_version(&answer).map(|()| answer)).inspect_err(|why| {
+        group.iter().for_each(|instance| instance.state().end = Some(why.clone()));
+        connection.end(why);
+    })?;
+    let taken = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+    let failures: Vec<Option<String>> = group
+        .iter()
+        .map(|instance| {
+            let taken_over = instance.take(&answer);
+            match &taken_over {
+                Ok(()) => instance.start_ms.store(taken, Ordering::Relaxed),
+                Err(why) => instance.fail(why),
+            }
+            taken_over.err()
+        })
+        .collect();
+    if failures.iter().all(Option::is_some) {
+        connection.end("was shut down");
+    }
+    Ok(failures)
+}
+
+fn check_version(answer: &Value) -> Result<(), String> {
+    match answer["protocolVersion"].as_u64() {
+        Some(PROTOCOL_VERSION) => Ok(()),
+        Some(version) => Err(format!(
+            "speaks version {version} of the protocol; this pi speaks version {PROTOCOL_VERSION}"
+        )),
+        None => Err("did not say which version of the protocol it speaks".to_owned()),
+    }
+}
+
 fn join(names: impl Iterator<Item = String>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Answers the calls of the program of one instance.
+/// Answers the calls of the program of a group.
 struct Server {
     extensions: Arc<Extensions>,
-    instance: Arc<Instance>,
+    group: Vec<Arc<Instance>>,
+}
+
+impl Server {
+    /// The instance that a call is of: the one that it names, or the only one.
+    fn caller(&self, params: &Value) -> Result<&Arc<Instance>, Failure> {
+        let named = params["extension"].as_str();
+        let found = match (named, self.group.as_slice()) {
+            (None, [only]) => Some(only),
+            (Some(id), group) => group.iter().find(|instance| instance.id == id),
+            (None, _) => None,
+        };
+        found.ok_or_else(|| Failure::new(INVALID_PARAMS, "\"extension\" names no instance of this program"))
+    }
 }
 
 impl Serve for Server {
@@ -244,33 +335,29 @@ impl Serve for Server {
         call::waits(method, params)
     }
 
-    fn call(
-        &self,
-        connection: &Arc<Connection>,
-        method: &str,
-        params: Value,
-        cancel: &CancelToken,
-    ) -> Answer {
-        let _ = connection;
-        call::answer(&self.extensions, &self.instance, method, params, cancel)
+    fn stops_clock(&self, method: &str) -> bool {
+        super::stops_clock(method)
+    }
+
+    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer {
+        let instance = self.caller(&params)?;
+        call::answer(&self.extensions, instance, method, params, cancel)
     }
 
     fn ended(&self, connection: &Connection) {
-        let is_current = {
-            let mut state = self.instance.state();
-            let is_current =
-                state.connection.as_deref().is_some_and(|current| std::ptr::eq(current, connection));
+        let end = connection.end_text();
+        let mut ended = Vec::new();
+        for instance in &self.group {
+            let mut state = instance.state();
+            let is_current = state.connection.as_deref().is_some_and(|known| std::ptr::eq(known, connection));
             if is_current && state.end.is_none() {
-                state.end = Some(connection.end_text());
-            } else if is_current {
-                // Said already.
-                return;
+                state.end = Some(end.clone());
+                ended.push(instance);
             }
-            is_current
-        };
+        }
         // One that failed at the start is reported there; one that was shut down is not current.
-        if is_current && self.instance.start_ms() > 0 {
-            self.extensions.report(&self.instance, "exit", &connection.end_text());
+        if let Some(instance) = ended.into_iter().find(|instance| instance.start_ms() > 0) {
+            self.extensions.report(instance, "exit", &end);
         }
     }
 }

@@ -5,8 +5,10 @@
 //! and what it registered answers with an error.
 
 mod call;
+mod component;
 mod connection;
 pub mod find;
+mod host;
 mod instance;
 mod registration;
 mod tool;
@@ -22,6 +24,7 @@ use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
 use find::Found;
 pub use instance::Instance;
+use registration::FlagKind;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -176,6 +179,20 @@ impl Extensions {
         self.instances().iter().map(|instance| instance.describe()).collect()
     }
 
+    /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
+    /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
+    pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
+        let state = self.state();
+        drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, |state| state.starting > 0));
+        for instance in self.instances() {
+            for flag in &instance.registration().flags {
+                if let Some(value) = give(&flag.name, flag.kind == FlagKind::String) {
+                    self.state().about.flags.insert(flag.name.clone(), value);
+                }
+            }
+        }
+    }
+
     /// Ends all programs.
     pub fn end(&self) {
         end_all(&self.instances());
@@ -199,40 +216,49 @@ impl Extensions {
             state.starting = instances.iter().filter(|instance| !instance.is_lazy()).count();
         }
         self.count_events();
-        for instance in instances {
-            if instance.is_lazy() {
-                self.apply(&instance);
+        for group in groups(instances) {
+            if let [instance] = group.as_slice()
+                && instance.is_lazy()
+            {
+                self.apply(instance);
                 continue;
             }
-            let (extensions, starting) = (self.clone(), instance.clone());
-            let run = move || {
-                extensions.bring_up(&starting);
-                let is_open = {
-                    let mut state = extensions.state();
-                    state.starting = state.starting.saturating_sub(1);
-                    state.is_open
-                };
-                extensions.changed.notify_all();
-                if is_open {
-                    extensions.greet(&starting);
+            let (extensions, starting) = (self.clone(), group.clone());
+            let started = move |extensions: &Self| {
+                let mut state = extensions.state();
+                state.starting = state.starting.saturating_sub(starting.len());
+                state.is_open
+            };
+            let run = {
+                let (group, started) = (group.clone(), started.clone());
+                move || {
+                    extensions.bring_up(&group);
+                    let is_open = started(&extensions);
+                    extensions.changed.notify_all();
+                    group.iter().filter(|_| is_open).for_each(|instance| extensions.greet(instance));
                 }
             };
-            if let Err(error) =
-                thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK).spawn(run)
-            {
-                self.report(&instance, "start", &format!("no thread can be started: {error}"));
-                let mut state = self.state();
-                state.starting = state.starting.saturating_sub(1);
+            let thread = thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK);
+            if let Err(error) = thread.spawn(run) {
+                self.report(&group[0], "start", &format!("no thread can be started: {error}"));
+                started(self);
             }
         }
     }
 
-    /// Starts the program of an instance and takes what it registers.
-    fn bring_up(self: &Arc<Self>, instance: &Arc<Instance>) {
+    /// Starts the program of a group and takes what each instance registers.
+    fn bring_up(self: &Arc<Self>, group: &[Arc<Instance>]) {
         let about = self.state().about.clone();
-        match instance.start(self, &about) {
-            Ok(()) => self.apply(instance),
-            Err(why) => self.report(instance, "start", &why),
+        match instance::start(group, self, &about) {
+            Ok(failures) => {
+                for (instance, failure) in group.iter().zip(failures) {
+                    match failure {
+                        None => self.apply(instance),
+                        Some(why) => self.report(instance, "start", &why),
+                    }
+                }
+            }
+            Err(why) => self.report(&group[0], "start", &why),
         }
     }
 
@@ -242,7 +268,7 @@ impl Extensions {
             return Ok(connection);
         }
         if instance.begins_now() {
-            self.bring_up(instance);
+            self.bring_up(std::slice::from_ref(instance));
             self.greet(instance);
         }
         instance.connection().ok_or_else(|| Failed::Over("is not running".to_owned()))
@@ -258,6 +284,11 @@ impl Extensions {
         let addition = Addition {
             tools: tools.collect::<Vec<Arc<dyn Tool>>>(),
             commands: commands.collect::<Vec<Arc<dyn SlashCommand>>>(),
+            shortcuts: registration
+                .shortcuts
+                .iter()
+                .map(|entry| (entry.key.clone(), tool::shortcut(self, instance, entry)))
+                .collect(),
             sections: registration.prompt.clone(),
             source: instance.found.source.clone(),
         };
@@ -382,11 +413,33 @@ impl Hooks for Extensions {
     }
 }
 
+/// The instances that share a program, together, where the first of each group stands.
+fn groups(instances: Vec<Arc<Instance>>) -> Vec<Vec<Arc<Instance>>> {
+    let mut groups: Vec<Vec<Arc<Instance>>> = Vec::new();
+    for instance in instances {
+        let known = groups.iter_mut().find(|group| {
+            let of_group = group.first().map(|first| &first.found.group);
+            instance.found.group.is_some() && of_group == Some(&instance.found.group)
+        });
+        match known {
+            Some(group) => group.push(instance),
+            None => groups.push(vec![instance]),
+        }
+    }
+    groups
+}
+
 /// Ends programs, all at the same time.
 fn end_all(instances: &[Arc<Instance>]) {
     let until = Instant::now() + END_MAX;
     thread::scope(|scope| {
+        let mut connections: Vec<Arc<Connection>> = Vec::new();
         for connection in instances.iter().filter_map(|instance| instance.take_connection()) {
+            if !connections.iter().any(|known| Arc::ptr_eq(known, &connection)) {
+                connections.push(connection);
+            }
+        }
+        for connection in connections {
             let spare = connection.clone();
             let end = move || connection.shut_down(until);
             if thread::Builder::new().stack_size(STACK).spawn_scoped(scope, end).is_err() {

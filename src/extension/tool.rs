@@ -1,7 +1,7 @@
 //! Tools and slash commands that run in an extension.
 
 use super::connection::Failed;
-use super::registration::{CommandEntry, ToolEntry};
+use super::registration::{CommandEntry, ShortcutEntry, ToolEntry};
 use super::{Extensions, HANDLER_MAX, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Updates that wait for the thread of a call.
 const UPDATES_MAX: usize = 16;
 /// Time for proposals while somebody types.
-const COMPLETE_MAX: Duration = Duration::from_secs(2);
+const COMPLETE_MAX: Duration = Duration::from_millis(300);
 
 struct RemoteTool {
     extensions: Arc<Extensions>,
@@ -158,6 +158,8 @@ impl SlashCommand for RemoteCommand {
         let connection = self.extensions.connection(&self.instance).map_err(|failed| failed.to_string())?;
         match connection.ask("command.run", params, None, cancel) {
             Ok(_) | Err(Failed::Cancelled) => Ok(()),
+            // A command that has the session load extensions anew ends with its program.
+            Err(Failed::Over(_)) if self.instance.is_shut_down() => Ok(()),
             Err(failed) => Err(failed.to_string()),
         }
     }
@@ -177,5 +179,43 @@ impl SlashCommand for RemoteCommand {
             Some(Completion { value, label, description: text(proposal, "description") })
         };
         proposals.iter().filter_map(completion).collect()
+    }
+}
+
+struct RemoteShortcut {
+    extensions: Arc<Extensions>,
+    instance: Arc<Instance>,
+    entry: ShortcutEntry,
+}
+
+/// The action of a key.
+pub fn shortcut(
+    extensions: &Arc<Extensions>,
+    instance: &Arc<Instance>,
+    entry: &ShortcutEntry,
+) -> Arc<dyn SlashCommand> {
+    Arc::new(RemoteShortcut {
+        extensions: extensions.clone(),
+        instance: instance.clone(),
+        entry: entry.clone(),
+    })
+}
+
+impl SlashCommand for RemoteShortcut {
+    fn name(&self) -> &str {
+        &self.entry.key
+    }
+
+    fn description(&self) -> Option<&str> {
+        self.entry.description.as_deref()
+    }
+
+    fn run(&self, _: &str, cancel: &CancelToken) -> Result<(), String> {
+        let params = json!({"extension": self.instance.id, "key": self.entry.key});
+        let connection = self.extensions.connection(&self.instance).map_err(|failed| failed.to_string())?;
+        match connection.ask("shortcut.run", params, None, cancel) {
+            Ok(_) | Err(Failed::Cancelled) => Ok(()),
+            Err(failed) => Err(failed.to_string()),
+        }
     }
 }

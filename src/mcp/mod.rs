@@ -8,11 +8,13 @@
 //! | `server` | one configured server: connecting, reconnecting, what it offers |
 //! | `session` | the servers of a session, and what they add to it |
 //! | `tool`, `resource`, `search` | tools of the agent |
+//! | `command` | `/mcp` |
 //! | `name`, `result`, `section`, `cache`, `log` | names, results, the prompt, and files of pi's own |
 
 pub mod access;
 mod cache;
 mod client;
+mod command;
 pub mod config;
 pub mod fault;
 pub mod http;

@@ -234,9 +234,9 @@ mod tests {
         check("hub__list_issues", &[0]);
         check("文档", &[4]);
         check("größe", &[4]);
-        check("tint", &[0]);
-        assert_eq!(rank("the of", &documents(), 8), Vec::<usize>::new());
-        assert_eq!(rank("nothing like this", &documents(), 8), Vec::<usize>::new());
-        assert_eq!(rank("x", &[], 8), Vec::<usize>::new());
+        check("tint", &[2]);
+        assert!(rank("the of", &documents(), 8).is_empty());
+        assert!(rank("nothing like this", &documents(), 8).is_empty());
+        assert!(rank("x", &[], 8).is_empty());
     }
 }

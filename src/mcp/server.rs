@@ -37,6 +37,9 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Time for a server to end in order.
 pub const END: Duration = Duration::from_secs(2);
 
+/// Gives a server over HTTP its credential.
+pub type Authorities = Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>;
+
 /// What all servers of a session share.
 pub struct Context {
     pub cwd: PathBuf,
@@ -47,7 +50,7 @@ pub struct Context {
     /// Ends everything.
     pub cancel: CancelToken,
     /// Gives a server over HTTP its credential.
-    pub authority: Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>,
+    pub authority: Authorities,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,8 +106,6 @@ pub struct Server {
     changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// A changed list is being read.
     refreshing: AtomicBool,
-    /// The last challenge of a server that wants a sign-in.
-    challenge: Mutex<Option<String>>,
 }
 
 struct Slot {
@@ -135,7 +136,6 @@ impl Server {
             }),
             changed: OnceLock::new(),
             refreshing: AtomicBool::new(false),
-            challenge: Mutex::default(),
         })
     }
 
@@ -160,15 +160,6 @@ impl Server {
         self.slot().offer.clone()
     }
 
-    pub fn challenge(&self) -> Option<String> {
-        lock(&self.challenge).clone()
-    }
-
-    /// True while an attempt to connect is under way.
-    pub fn is_opening(&self) -> bool {
-        self.slot().opening.is_some()
-    }
-
     fn slot(&self) -> MutexGuard<'_, Slot> {
         lock(&self.slot)
     }
@@ -185,15 +176,8 @@ impl Server {
     }
 
     fn fault_text(&self, fault: &Fault) -> String {
-        let name = self.name();
         match fault {
-            Fault::SignIn(_) => match self.entry().provider() {
-                Some(provider) => self.error(format_args!("sign in with: pi auth login {provider}")),
-                None if self.entry().may_sign_in() => {
-                    self.error(format_args!("sign in with: pi mcp login {name}"))
-                }
-                None => self.error("the credential in its headers was refused"),
-            },
+            Fault::SignIn(_) => self.error(sign_in_hint(&self.entry())),
             fault => self.error(fault),
         }
     }
@@ -298,10 +282,7 @@ impl Server {
                 slot.closed_until = None;
             }
             Err(_) if slot.state == State::Disabled => {}
-            Err(Fault::SignIn(challenge)) => {
-                *lock(&self.challenge) = challenge;
-                slot.state = State::NeedsSignIn;
-            }
+            Err(Fault::SignIn(_)) => slot.state = State::NeedsSignIn,
             Err(fault) => {
                 let pause = BACKOFF.saturating_mul(1 << slot.failures.min(6)).min(BACKOFF_MAX);
                 slot.failures += 1;
@@ -456,10 +437,7 @@ impl Server {
             };
             let again = fault == Fault::SessionGone || (only_reads && fault.is_passing());
             if !(again && std::mem::take(&mut is_first)) || cancel.wait_timeout(again_after(&fault)) {
-                if let Fault::SignIn(challenge) = &fault {
-                    if challenge.is_some() {
-                        lock(&self.challenge).clone_from(challenge);
-                    }
+                if let Fault::SignIn(_) = &fault {
                     self.slot().state = State::NeedsSignIn;
                     self.tell();
                 }
@@ -535,6 +513,19 @@ impl Server {
         let thread = thread::Builder::new().name("mcp-refresh".into()).stack_size(1 << 20).spawn(work);
         if thread.is_err() {
             self.refreshing.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// What a user can do about a server that refuses pi.
+pub fn sign_in_hint(entry: &Entry) -> String {
+    match (entry.provider(), entry.has_authorization()) {
+        (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
+        (None, true) => "the credential in its headers was refused".to_owned(),
+        (None, false) => {
+            "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
+            tokens, put one into its headers: \"Authorization\": \"Bearer ${NAME}\""
+                .to_owned()
         }
     }
 }

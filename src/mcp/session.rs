@@ -5,19 +5,20 @@
 
 use super::access;
 use super::cache::Cache;
+use super::command::Slash;
 use super::config::{self, Entry, Exposure, edit};
 use super::log::Log;
 use super::name::Names;
 use super::resource;
 use super::section;
-use super::server::{Context, END, Offer, Server, State};
+use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
 use crate::agent::tool::{Invocation, Tool};
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::estimate::text_tokens;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{Addition, Owner};
+use crate::runtime::addition::{Addition, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::Hooks;
@@ -37,8 +38,7 @@ pub struct Mcp {
     dirs: Dirs,
     /// How long the first prompt waits for servers with declared tools.
     patience: Duration,
-    /// Tells the user of a problem.
-    tell: Box<dyn Fn(String) + Send + Sync>,
+    tell: Tell,
     cancel: CancelToken,
     log: Arc<Log>,
     inside: Mutex<Inside>,
@@ -63,12 +63,15 @@ struct Inside {
     is_closed: bool,
 }
 
+/// Shows the user a text; true for a problem.
+pub type Tell = Box<dyn Fn(bool, String) + Send + Sync>;
+
 /// How servers are started and problems told.
 pub struct Options {
     pub dirs: Dirs,
     /// How long the first prompt waits for servers with declared tools.
     pub patience: Duration,
-    pub tell: Box<dyn Fn(String) + Send + Sync>,
+    pub tell: Tell,
     pub cancel: CancelToken,
 }
 
@@ -118,10 +121,15 @@ impl Mcp {
         self.servers().iter().map(status).collect()
     }
 
-    /// Tells the user something once.
+    /// Shows the user an answer.
+    pub fn show(&self, text: String) {
+        (self.tell)(false, text);
+    }
+
+    /// Tells the user of a problem, once.
     fn tell_once(&self, text: String) {
         if self.inside().told.insert(text.clone()) {
-            (self.tell)(text);
+            (self.tell)(true, text);
         }
     }
 
@@ -190,13 +198,7 @@ impl Mcp {
         match server.state() {
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
             State::Failed(text) => self.tell_once(server.error(text)),
-            State::NeedsSignIn => {
-                let how = match server.entry().provider() {
-                    Some(provider) => format!("pi auth login {provider}"),
-                    None => format!("pi mcp login {}", server.name()),
-                };
-                self.tell_once(server.error(format_args!("sign in with: {how}")));
-            }
+            State::NeedsSignIn => self.tell_once(server.error(sign_in_hint(&server.entry()))),
             _ => {}
         }
         self.update();
@@ -272,7 +274,8 @@ impl Mcp {
         if inside.added != added {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let addition = Addition { tools, commands: Vec::new(), sections, source };
+            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
+            let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
             problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));

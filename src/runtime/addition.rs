@@ -17,6 +17,8 @@ pub struct Addition {
     /// A tool named like a built-in one takes its place.
     pub tools: Vec<Arc<dyn Tool>>,
     pub commands: Vec<Arc<dyn SlashCommand>>,
+    /// Actions of keys, by the names of the keys as in `keybindings.json`.
+    pub shortcuts: Vec<(String, Arc<dyn SlashCommand>)>,
     /// Sections of the system prompt: name and text.
     pub sections: Vec<(String, String)>,
     /// The `sourceInfo` that other programs are told.
@@ -118,6 +120,12 @@ impl Additions {
         self.0.iter().find(|(_, addition)| has(addition)).map(|(_, addition)| &addition.source)
     }
 
+    /// Actions of keys. The last one of a key counts.
+    pub fn shortcuts(&self) -> impl Iterator<Item = (&str, &Arc<dyn SlashCommand>)> {
+        let all = self.0.iter().rev().flat_map(|(_, addition)| &addition.shortcuts);
+        all.map(|(key, action)| (key.as_str(), action))
+    }
+
     pub fn add_sections(&self, sections: &mut Map<String, Value>) {
         for (name, text) in self.0.iter().flat_map(|(_, addition)| &addition.sections) {
             sections.insert(name.clone(), text.as_str().into());
@@ -167,6 +175,9 @@ impl ToolOverrides {
         let by_settings = changed(settings.unwrap_or_default(), usual);
         match &self.selection {
             Some(Selection::Only(entries)) if entries.contains(name) => Some(true),
+            Some(Selection::Only(entries)) if !selection::is_mcp(name) => {
+                entries.iter().any(|entry| selection::matches(entry, name)).then_some(true)
+            }
             Some(Selection::Only(entries)) => {
                 let is_matched = entries.iter().any(|entry| selection::matches(entry, name));
                 // Tools of MCP servers stay within reach of other tools, unless the list speaks of such tools.
@@ -226,6 +237,7 @@ mod tests {
         Addition {
             tools: tools.iter().map(|name| tool(name, Exposure::Direct)).collect(),
             commands: commands.iter().map(|name| Arc::new(Named(name)) as Arc<dyn SlashCommand>).collect(),
+            shortcuts: Vec::new(),
             sections: tools.iter().map(|name| ((*name).to_owned(), "text".to_owned())).collect(),
             source: Value::Null,
         }

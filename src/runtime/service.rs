@@ -161,7 +161,7 @@ impl Services {
     }
 
     /// Adds the proxy of the settings to `env` unless the environment sets one.
-    fn with_proxy(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
+    pub fn with_proxy(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
         if let Some(proxy) = &self.http_proxy {
             let known = self.credentials.env().with(&env);
             for name in ["HTTPS_PROXY", "HTTP_PROXY"] {

@@ -4,6 +4,7 @@
 
 use super::event::Event;
 use crate::base::cancel::CancelToken;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A question that waits for an answer.
@@ -96,6 +97,18 @@ pub struct Problem {
     pub error: String,
 }
 
+/// Something on the screen that its owner draws, and that gets the keys.
+pub trait Component: Send + Sync {
+    /// Says how much room it has: cells and rows.
+    fn resize(&self, width: usize, rows: usize);
+
+    /// Takes a key: as a terminal sends it, and its name as in `keybindings.json`.
+    fn input(&self, data: &str, key: &str);
+
+    /// Takes it from the screen, whatever its owner wants.
+    fn dismiss(&self);
+}
+
 /// A surface that reaches the user. Called from many threads at once.
 pub trait Ui: Send + Sync {
     /// Asks, and waits for the answer: the text, or `yes` for a confirmation. `None` if the question was dismissed,
@@ -109,6 +122,27 @@ pub trait Ui: Send + Sync {
     /// Takes the events that no run of the agent caused.
     fn event(&self, event: &Event<'_>) {
         let _ = event;
+    }
+
+    /// Shows a component with the focus, under a number of the caller. False if there is no screen.
+    fn open(&self, number: u64, component: Arc<dyn Component>) -> bool {
+        let _ = (number, component);
+        false
+    }
+
+    /// Takes what a component has drawn: its lines, and the row and column of the cursor.
+    fn drawn(&self, number: u64, lines: Vec<String>, cursor: Option<(usize, usize)>) {
+        let _ = (number, lines, cursor);
+    }
+
+    /// Takes a component from the screen.
+    fn close(&self, number: u64) {
+        let _ = number;
+    }
+
+    /// The width of the screen in cells.
+    fn width(&self) -> usize {
+        80
     }
 
     /// True if somebody may answer questions.

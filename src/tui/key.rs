@@ -21,8 +21,14 @@ pub enum Reply {
     Keyboard(u32),
     /// Device attributes: every terminal replies to this query.
     Attributes,
+    /// The colour of text.
+    Foreground(u8, u8, u8),
+    /// A colour of the palette: its number, and the colour.
+    Palette(u8, u8, u8, u8),
     /// The background colour.
     Background(u8, u8, u8),
+    /// The terminal shows the status of programs (OSC 7501).
+    ProgramStatus,
     /// The colour scheme has changed to dark or light.
     Scheme { dark: bool },
     /// Position of the cursor, from 0.

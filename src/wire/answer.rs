@@ -15,6 +15,7 @@ use crate::llm::http::fault;
 use crate::llm::message::{Extra, StopReason, Usage, now_ms};
 use crate::llm::model::Model;
 use crate::llm::protocol::{Decoder, Frame};
+use crate::llm::stream::CALLS_MAX;
 use serde_json::{Value, json};
 
 /// Shown for thinking that the provider encrypts.
@@ -99,6 +100,8 @@ pub struct Answer {
     pub model: Model,
     ids: Ids,
     blocks: Vec<Block>,
+    /// The number of calls that have begun.
+    calls: usize,
     has_response_id: bool,
     has_response_model: bool,
     finish: Option<Result<StopReason, StreamError>>,
@@ -135,6 +138,7 @@ impl Answer {
             model: model.clone(),
             ids,
             blocks: Vec::new(),
+            calls: 0,
             has_response_id: false,
             has_response_model: false,
             finish: None,
@@ -153,7 +157,7 @@ impl Answer {
     }
 
     pub fn has_calls(&self) -> bool {
-        self.blocks.iter().any(|block| block.kind == Kind::Call)
+        self.calls > 0
     }
 
     pub fn kind(&self, index: usize) -> Option<Kind> {
@@ -201,14 +205,30 @@ impl Answer {
         index
     }
 
-    /// Begins a call with `id`, or with a generated id if `id` is empty or taken. Returns the block's index.
-    pub fn begin_call(&mut self, number: impl Into<Option<u64>>, id: &str, name: &str) -> usize {
-        let id = self.ids.take(id, self.len());
-        self.begin_call_as(number, id, name)
+    /// True if the answer has more calls than one may have. It will be refused, so that further calls are
+    /// not kept: a frame of any size needs little memory and time.
+    pub fn has_too_many_calls(&self) -> bool {
+        self.calls > CALLS_MAX
     }
 
-    /// Begins a call with exactly `id`. Returns the block's index.
+    /// Begins a call with `id`, or with a generated id if `id` is empty or taken. Returns the block's index;
+    /// for a call too many, one that no block has.
+    pub fn begin_call(&mut self, number: impl Into<Option<u64>>, id: &str, name: &str) -> usize {
+        match self.has_too_many_calls() {
+            true => usize::MAX,
+            false => {
+                let id = self.ids.take(id, self.len());
+                self.begin_call_as(number, id, name)
+            }
+        }
+    }
+
+    /// Begins a call with exactly `id`. Returns the block's index; for a call too many, one that no block has.
     pub fn begin_call_as(&mut self, number: impl Into<Option<u64>>, id: String, name: &str) -> usize {
+        if self.has_too_many_calls() {
+            return usize::MAX;
+        }
+        self.calls += 1;
         let index = self.add(Kind::Call, number.into());
         let name = if name.is_empty() { NO_NAME } else { name }.to_owned();
         self.events.push(AssistantEvent::ToolCallStart { index, id, name });
@@ -459,6 +479,23 @@ mod tests {
         };
         assert_eq!(thinking.thinking, format!("hm{REDACTED}"));
         assert_eq!((thinking.thinking_signature.as_deref(), thinking.redacted), (Some("s"), Some(true)));
+    }
+
+    #[test]
+    fn calls_too_many_are_not_kept() {
+        let size = |count: usize| {
+            let mut answer = answer();
+            for number in 0..count as u64 {
+                let call = answer.begin_call(number, "", "ls");
+                answer.tell(call, "{}");
+                answer.end(call);
+            }
+            (answer.len(), answer.events.len())
+        };
+        let kept = CALLS_MAX + 1;
+        assert_eq!(size(CALLS_MAX), (CALLS_MAX, 3 * CALLS_MAX));
+        assert_eq!(size(kept), (kept, 3 * kept));
+        assert_eq!(size(10 * CALLS_MAX), (kept, 3 * kept));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Writes the request of every given case to a file, for `scripts/wire-compare`.
+//! Writes the requests for given cases to a file, for `scripts/wire-compare`.
 
 use super::find;
 use crate::base::env::Env;

@@ -154,7 +154,7 @@ fn a_base_url_in_the_environment_that_is_not_used_is_told_once() {
 #[test]
 fn words_of_the_reference_are_never_sent_as_a_prompt() {
     let (world, server) = world([]);
-    for words in ["mcp list", "mcp", "install npm:x", "uninstall npm:x", "remove npm:x", "list"] {
+    for words in ["install npm:x", "uninstall npm:x", "remove npm:x", "list"] {
         world.pi().words(words).run().fails_with(1).stderr_has("not part of this version");
     }
     world.pi().words("update").run().fails_with(1).stderr_has("pi does not replace itself");

@@ -156,6 +156,21 @@ fn keys_are_in_no_output() {
     }
 }
 
+/// The limit holds within a frame, too: what is past it is not kept.
+#[test]
+fn a_frame_with_thousands_of_tool_calls_is_refused() {
+    let call = |index: usize| json!({"index": index, "id": format!("call_{index}"), "function": {"name": "bash", "arguments": "{}"}});
+    let calls: Vec<_> = (0..20_000).map(call).collect();
+    let frame = json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]});
+    let (world, server) = world([Reply::stream().then_bytes(format!("data: {frame}\n\n"))]);
+    let refused = world.pi().args(PRINT).run().fails_with(1);
+    refused.stderr_has("the answer was refused: it has more than 1000 tool calls");
+    assert_eq!(server.requests().len(), 1);
+    let session = world.session();
+    assert!(session.iter().any(|entry| entry["message"]["role"] == "user"), "the prompt is kept");
+    assert!(session.last().unwrap()["message"]["content"].as_array().unwrap().len() <= 1000);
+}
+
 #[test]
 fn an_answer_with_thousands_of_tool_calls_runs_none_of_them() {
     let call = |reply: Reply, index: usize| {
@@ -194,4 +209,73 @@ fn a_crash_of_pi_leaves_no_core_file_and_commands_may_leave_theirs() {
     assert_eq!(own, "4", "in blocks of 1024 bytes: {text}");
     let of_pi: Vec<&str> = of_pi.split_whitespace().collect();
     assert_eq!(of_pi.get(4), Some(&"0"), "{text}");
+}
+
+/// Runs with few descriptors: what cannot be opened is an error of the program or of a tool.
+#[test]
+fn scarce_descriptors_are_errors_and_nothing_stored_is_damaged() {
+    let mut is_enough = false;
+    for limit in (5..30).step_by(3) {
+        let (world, _server) =
+            world([Reply::tool("call_1", "bash", &json!({"command": "echo ran"})), Reply::text("done")]);
+        let mut pi = world.pi().args(PRINT);
+        // SAFETY: the function makes one system call and allocates nothing.
+        unsafe {
+            pi.command().pre_exec(move || {
+                let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                match libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        let outcome = pi.run();
+        is_enough = outcome.code() == 0;
+        assert!(is_enough || outcome.code() == 1, "{limit} descriptors: {outcome:?}");
+        assert!(!outcome.stderr.contains("panicked"), "{limit} descriptors: {outcome:?}");
+        assert!(is_enough || !outcome.stderr.is_empty(), "{limit} descriptors: a failure without a reason");
+        for path in world.session_files() {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let is_whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+            assert!(text.lines().all(is_whole), "{limit} descriptors: {text}");
+        }
+    }
+    assert!(is_enough, "the last limit leaves enough");
+}
+
+/// Where a mount can be made: a home that cannot be written is said, with what to do.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_read_only_home_is_an_error_that_says_what_to_do() {
+    let (world, _server) = world([Reply::text("done")]);
+    let in_read_only_home = |words: &str| {
+        let mut pi = world.pi().args(PRINT).words(words);
+        let own = pi.command();
+        let script =
+            "mount --bind \"$HOME\" \"$HOME\" && mount -o remount,bind,ro \"$HOME\" || exit 99; exec \"$@\"";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+        command.arg(own.get_program()).args(own.get_args()).current_dir(world.work()).env_clear();
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(std::process::Stdio::null()).output().ok()
+    };
+    let Some(output) = in_read_only_home("").filter(|output| output.status.code() != Some(99)) else {
+        return;
+    };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("unshare") {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("Read-only file system") && stderr.contains("--session-dir"), "{stderr}");
+    let output = in_read_only_home("--no-session").unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
+}
+
+#[test]
+fn a_home_that_is_missing_is_made() {
+    let (world, _server) = world([]);
+    let home = world.work().join("no/such/home");
+    world.pi().env("HOME", &home).words("--model faux/echo -p hi").run().success();
+    assert!(home.join(".pi/agent/sessions").is_dir());
 }

@@ -18,16 +18,27 @@ mod compaction;
 mod config;
 mod crash;
 mod crash_store;
+mod doctor;
 mod event;
 mod export;
+#[cfg(feature = "extensions")]
+mod extension;
 mod failure;
 mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
-#[cfg(not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")))]
+#[cfg(not(all(
+    feature = "acp",
+    feature = "clouds",
+    feature = "interactive",
+    feature = "mcp",
+    feature = "sandbox"
+)))]
 mod left_out;
 mod limit;
 mod local;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod models;
 mod output;
 mod print;
@@ -40,12 +51,17 @@ mod retry;
 mod rpc;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(feature = "extensions")]
+mod script_extension;
 mod sdk;
 mod session;
 #[cfg(feature = "interactive")]
 mod session_screen;
 mod sessions;
+mod shell;
 mod signal;
+#[cfg(feature = "interactive")]
+mod still;
 mod todo;
 mod tool;
 mod trust;

@@ -24,7 +24,6 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("session", &["base", "llm", "agent", "markdown"], WIRE),
     ("resources", &["base", "llm"], WIRE),
     ("runtime", &["base", "llm", "wire", "models", "auth", "agent", "tools", "session", "resources"], WIRE),
-    ("helper", &["base", "llm", "agent", "tools", "session", "resources", "runtime", "client"], WIRE),
     (
         "mcp",
         &["base", "jsonrpc", "llm", "models", "auth", "agent", "tools", "session", "resources", "runtime"],
@@ -35,6 +34,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
         &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
     ),
+    ("helper", &["base", "llm", "agent", "tools", "session", "resources", "runtime", "client"], WIRE),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),

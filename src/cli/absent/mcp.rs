@@ -5,6 +5,7 @@ use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::runtime::CancelToken;
 use crate::runtime::session::Session;
+use serde_json::Value;
 use std::ffi::OsString;
 
 /// Says that the part is missing. Gives the exit code.
@@ -15,3 +16,8 @@ pub fn run(_: &[OsString]) -> u8 {
 
 /// Starts nothing.
 pub fn start(_: &Session, _: &Dirs, _: &CancelToken, _: bool) {}
+
+/// There is no `mcp.json` to describe.
+pub fn schema() -> Option<Value> {
+    None
+}

@@ -45,10 +45,6 @@ pub(super) fn add(args: &[String]) -> Result<u8, String> {
         }
     }
     config::check(name, &mut entry).map_err(|reason| format!("MCP server \"{name}\": {reason}"))?;
-    let has_credential = entry.get("headers").and_then(Value::as_object);
-    let has_credential = has_credential
-        .is_some_and(|headers| headers.keys().any(|header| header.eq_ignore_ascii_case("authorization")));
-
     let place = Place::find()?;
     let is_local = words.has("--local");
     let path = place.file(is_local);
@@ -62,9 +58,6 @@ pub(super) fn add(args: &[String]) -> Result<u8, String> {
         );
     }
     text.push_str("To see whether it works: pi mcp list\n");
-    if url.is_some() && !has_credential {
-        text.push_str(&format!("If it asks for a sign-in: pi mcp login {name}\n"));
-    }
     Ok(say(&text))
 }
 

@@ -3,7 +3,7 @@
 use super::{Place, Words};
 use crate::cli::say::say_plain;
 use crate::mcp::config::{Entry, Exposure, Servers};
-use crate::mcp::server::{Context, END, Offer, Server, State};
+use crate::mcp::server::{Context, END, Offer, Server, State, sign_in_hint};
 use crate::mcp::session::tokens;
 use crate::mode::exit::{DONE, FAILED};
 use serde_json::{Map, Value, json};
@@ -160,11 +160,7 @@ impl Report {
             text.push_str(&format!("  changed by {}\n", changed.display()));
         }
         if self.state == State::NeedsSignIn {
-            let how = match entry.provider() {
-                Some(provider) => format!("pi auth login {provider}"),
-                None => format!("pi mcp login {}", entry.name),
-            };
-            text.push_str(&format!("  sign in with: {how}\n"));
+            text.push_str(&format!("  {}\n", sign_in_hint(entry)));
         }
         if !offer.tools.is_empty() {
             let own = entry.exposure();

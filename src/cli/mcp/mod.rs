@@ -20,6 +20,7 @@ use crate::resources::trust::{Project, Store};
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, end_children};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -90,10 +91,18 @@ pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: 
     let options = Options {
         dirs: dirs.clone(),
         patience: PATIENCE[usize::from(!is_terminal)],
-        tell: Box::new(|text| report::warning(text)),
+        tell: Box::new(|is_problem, text| match is_problem {
+            true => report::warning(text),
+            false => report::note(text),
+        }),
         cancel: cancel.clone(),
     };
     Mcp::start(session.control(), options);
+}
+
+/// The JSON Schema of `mcp.json`.
+pub fn schema() -> Option<Value> {
+    Some(config::schema())
 }
 
 /// What a command is about, and its options.

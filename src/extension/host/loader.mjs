@@ -3,9 +3,10 @@
 // A name that a package of the reference has and this host has not is a stand-in, which throws
 // when it is used: an extension that imports it for one of its features keeps the others.
 
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { registerHooks, stripTypeScriptTypes } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const HERE = new URL("./", import.meta.url).href;
@@ -19,9 +20,6 @@ const SCOPED = /^@(?:earendil-works|mariozechner)\/(pi-coding-agent|pi-tui|pi-ai
 const TYPEBOX = /^(?:typebox|@sinclair\/typebox)(\/(?:value|compile|compiler|type))?$/;
 const PROVIDED = "pi-host:";
 
-/** Names that each module imports from a package, by the module's URL and the specifier. */
-const imported = new Map();
-
 const CLAUSE = String.raw`(?:[\w$]+\s*,\s*)?(?:\{[^}]*\}|\*\s*as\s+[\w$]+)|[\w$]+`;
 const IMPORTS = new RegExp(String.raw`^([ \t]*(?:import|export)\s+)(${CLAUSE})(\s+from\s*)(["'])([^"'\n]+)\4`, "gm");
 
@@ -34,16 +32,27 @@ function names(clause) {
 	});
 }
 
-function note(url, source) {
+/** Names by specifier, by the file that imports them. */
+const imports = new Map();
+
+/** The names that the module at `url` wants of a package. */
+function wantedBy(url, specifier) {
+	if (!url?.startsWith("file:")) return [];
+	if (!imports.has(url)) imports.set(url, scan(readFileSync(fileURLToPath(url.split("?")[0]), "utf8")));
+	return [...(imports.get(url).get(specifier) ?? [])].sort();
+}
+
+function scan(source) {
+	const found = new Map();
 	for (const [, , clause, , , specifier] of source.matchAll(IMPORTS)) {
 		if (!SCOPED.test(specifier) && !TYPEBOX.test(specifier)) continue;
-		const key = `${url}\n${specifier}`;
-		const known = imported.get(key) ?? new Set();
-		for (const name of names(clause)) known.add(name.imported);
+		const known = found.get(specifier) ?? new Set();
+		for (const name of names(clause)) if (!name.imported.startsWith("type ")) known.add(name.imported);
 		const whole = /\*\s*as\s+([\w$]+)/.exec(clause)?.[1];
 		if (whole) for (const [, name] of source.matchAll(new RegExp(`(?<![\\w$.])${whole.replaceAll("$", "\\$")}\\.([\\w$]+)`, "g"))) known.add(name);
-		imported.set(key, known);
+		found.set(specifier, known);
 	}
+	return found;
 }
 
 /** Leaves out imports of names that nothing uses once the types are gone, as a TypeScript compiler does. */
@@ -72,6 +81,32 @@ function prelude(source) {
 	return lead + source;
 }
 
+/** Where sources without types are kept, if pi names a folder: taking them out costs more than all else at the start. */
+const KEPT = process.argv[2];
+const KEPT_MAX = 500;
+
+function kept(source, url) {
+	if (!KEPT) return withoutTypes(source, url);
+	const file = join(KEPT, createHash("sha256").update(`${process.version}\n${source}`).digest("hex"));
+	try {
+		return readFileSync(file, "utf8");
+	} catch {
+		// It is made now.
+	}
+	const plain = withoutTypes(source, url);
+	try {
+		mkdirSync(KEPT, { recursive: true });
+		const names = readdirSync(KEPT);
+		if (names.length >= KEPT_MAX) for (const name of names) rmSync(join(KEPT, name), { force: true });
+		const draft = `${file}.${process.pid}`;
+		writeFileSync(draft, plain);
+		renameSync(draft, file);
+	} catch {
+		// A folder that cannot be written costs time only.
+	}
+	return plain;
+}
+
 function withoutTypes(source, url) {
 	try {
 		return stripTypeScriptTypes(source, { mode: "strip" });
@@ -86,8 +121,10 @@ function withoutTypes(source, url) {
 	}
 }
 
+/** The error with its file and line, which Node writes into the stack alone. */
 function located(error, url) {
-	error.message = `${fileURLToPath(url)}: ${error.message}`;
+	const line = /^[^\n]*?:(\d+)\n/.exec(error.stack ?? "")?.[1];
+	error.message = `${fileURLToPath(url)}${line ? `:${line}` : ""}: ${error.message}`;
 	return error;
 }
 
@@ -97,8 +134,7 @@ function load(url, context, next) {
 	if (url.startsWith(PROVIDED)) return { format: "module", shortCircuit: true, source: provided(url) };
 	const path = url.split("?")[0];
 	if (/\.[cm]?ts$/.test(path)) {
-		const source = withoutTypeImports(withoutTypes(readFileSync(fileURLToPath(path), "utf8"), path));
-		note(url, source);
+		const source = withoutTypeImports(kept(readFileSync(fileURLToPath(path), "utf8"), path));
 		const common = path.endsWith(".cts") || (!isModule(source) && /\bmodule\.exports\b|\bexports\./.test(source));
 		return common ? { format: "commonjs", shortCircuit: true, source } : { format: "module", shortCircuit: true, source: prelude(source) };
 	}
@@ -106,12 +142,7 @@ function load(url, context, next) {
 		const value = JSON.parse(readFileSync(fileURLToPath(path), "utf8"));
 		return { format: "module", shortCircuit: true, source: `export default ${JSON.stringify(value)};` };
 	}
-	const result = next(url, context);
-	if (result.source && !url.startsWith(HERE) && /\.m?js$/.test(path)) {
-		const source = result.source.toString();
-		if (isModule(source)) note(url, source);
-	}
-	return result;
+	return next(url, context);
 }
 
 /** Ends that a specifier without the right one may have. */
@@ -133,19 +164,16 @@ function resolve(specifier, context, next) {
 	}
 }
 
-function installed(specifier, context, next) {
-	try {
-		return next(specifier, context);
-	} catch {
-		return undefined;
-	}
-}
-
 function resolvePackage(specifier, scoped, context, next) {
-	const copy = installed(specifier, context, next);
+	let copy;
+	try {
+		copy = next(specifier, context);
+	} catch {
+		// None is installed.
+	}
 	// typebox stands for itself. Of the others this host is what runs: a copy lends what is missing here.
 	if (copy && !scoped) return copy;
-	const wanted = [...(imported.get(`${context.parentURL}\n${specifier}`) ?? [])].sort().join(",");
+	const wanted = wantedBy(context.parentURL, specifier).join(",");
 	const query = new URLSearchParams({ wanted, ...(copy && { copy: copy.url }) });
 	return { url: `${PROVIDED}${specifier}?${query}`, format: "module", shortCircuit: true };
 }
@@ -194,4 +222,3 @@ function entryOf(path) {
 	return found;
 }
 
-export const folderOf = (path) => (statSync(path).isDirectory() ? path : dirname(path));

@@ -15,8 +15,7 @@ const { Socket } = require("node:net");
 const { workerData: { port, flag } } = require("node:worker_threads");
 let pending = [];
 const tell = (line) => { port.postMessage(line); Atomics.add(flag, 0, 1); Atomics.notify(flag, 0); };
-const input = new Socket({ fd: 3, readable: true, writable: false });
-input.on("data", (chunk) => {
+const take = (chunk) => {
   let from = 0;
   for (let end; (end = chunk.indexOf(10, from)) >= 0; from = end + 1) {
     pending.push(chunk.subarray(from, end));
@@ -25,7 +24,10 @@ input.on("data", (chunk) => {
     if (line.length > 0) tell(line.toString("utf8"));
   }
   if (from < chunk.length) pending.push(chunk.subarray(from));
-});
+};
+// A socket, since a thread that is blocked in a read keeps the process from ending.
+const input = new Socket({ fd: 3, readable: true, writable: false });
+input.on("data", take);
 input.on("error", () => {});
 input.on("close", () => tell(null));
 `;

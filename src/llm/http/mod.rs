@@ -21,6 +21,7 @@ pub(crate) use failure::{Target, one_line};
 pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
 pub(crate) use status::{body_error, body_text, html_text, http_date_ms, request_id, status_error, utc_ms};
+pub(crate) use tls::Trusted;
 
 use super::event::{ErrorKind, StreamError};
 use crate::base::cancel::{CancelGuard, CancelToken};
@@ -105,6 +106,18 @@ pub fn post(
 /// Sends `request` and reads the complete answer. An error status is not an `Err`.
 pub(crate) fn ask(request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
     Client::shared().whole(request, cancel)
+}
+
+/// The proxy for requests to `url`, as host and port; `None` for a direct connection.
+pub(crate) fn proxy_of(url: &str, env: &Env) -> Result<Option<String>, StreamError> {
+    let target = url.parse().ok().and_then(|uri: Uri| Target::new(&uri));
+    let target = target.ok_or_else(|| failure::bad_url(url))?;
+    Ok(proxy::choose(&target, env)?.as_ref().map(proxy::shown))
+}
+
+/// The certificates that servers are trusted by.
+pub(crate) fn certificates(env: Env) -> Trusted {
+    tls::Trust::new(env).survey()
 }
 
 fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {

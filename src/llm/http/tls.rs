@@ -39,6 +39,8 @@ pub(super) struct Trust {
 
 struct Loaded {
     config: Arc<ClientConfig>,
+    count: usize,
+    bundle: Option<&'static Path>,
     /// Errors of reading the files that variables name.
     problems: Vec<String>,
 }
@@ -83,18 +85,36 @@ impl Trust {
         }
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(found.certificates);
+        let count = roots.len();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Loaded { config: Arc::new(config), problems })
+        Ok(Loaded { config: Arc::new(config), count, bundle, problems })
+    }
+
+    /// Loads the certificates, and says which there are.
+    pub(super) fn survey(&self) -> Trusted {
+        match self.load() {
+            Ok(Loaded { count, bundle, problems, .. }) => Trusted { count, bundle, problems },
+            Err(error) => Trusted { count: 0, bundle: None, problems: vec![error.to_string()] },
+        }
     }
 
     /// Errors of loading certificates.
     pub(super) fn problems(&self) -> &[String] {
         self.loaded.get().map_or(&[], |loaded| &loaded.problems)
     }
+}
+
+/// The certificates that servers are trusted by.
+pub(crate) struct Trusted {
+    pub count: usize,
+    /// The system's bundle, if there is one.
+    pub bundle: Option<&'static Path>,
+    /// What is wrong with files that variables name.
+    pub problems: Vec<String>,
 }
 
 /// Certificates from files, each once: variables often name the system's bundle again.

@@ -5,7 +5,7 @@ use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
 /// Maximum bytes of text, thinking and arguments in an answer, far more than any model writes.
 pub(super) const ANSWER_MAX: usize = 64 << 20;
 /// Maximum number of tool calls in an answer.
-pub(super) const CALLS_MAX: usize = 1000;
+pub const CALLS_MAX: usize = 1000;
 /// Overhead of a block in bytes.
 pub(super) const BLOCK_BYTES: usize = 256;
 

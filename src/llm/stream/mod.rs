@@ -19,6 +19,8 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use measure::CALLS_MAX;
+
 use super::context::Context;
 use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
 use super::http::{self, Client};

@@ -1,9 +1,10 @@
-//! Conversations that a server keeps between requests, so that a request says only what is new.
+//! Message threads: conversations stored by the server, so that a request carries only the new messages.
 //!
-//! A protocol that can do so ends its body with [`CREATE`]: the whole conversation, to be kept. When the next
-//! request of the session begins with what the server has, only the rest is sent, without system prompt and
-//! tools, which the server keeps too. A server that no longer has the conversation gets all of it again.
-//! What a server keeps is known to this process alone: another process begins with a whole request.
+//! A protocol that supports threads ends its body with [`CREATE`], which asks the server to store the
+//! conversation. If the next request of the session begins with the stored messages, only the remaining messages
+//! are sent, without system prompt and tools, which the server stores as well. If the server rejects the
+//! continuation, the full request is sent. The state of threads is kept in memory: a new process begins with a
+//! full request.
 
 use crate::llm::body::Body;
 use crate::llm::context::Context;
@@ -18,24 +19,24 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The end of a body whose conversation the server may keep.
+/// Last field of a body whose conversation the server may store.
 const CREATE: &[u8] = br#""thread":{"type":"create"}}"#;
 
 const FIELD: &str = "thread";
 
-/// Fields that may differ from one request of a thread to the next.
+/// Fields that may differ between the requests of a thread.
 const MOVING: [&str; 4] = ["messages", "max_tokens", "stream", FIELD];
 
-/// What a server keeps of the system prompt and the tools.
+/// Fields that the server stores with a thread, left out of a continuation.
 const KEPT: [&str; 2] = ["system", "tools"];
 
-/// A mark for the prompt cache, which moves on with every request.
+/// Start of a prompt cache mark. Marks move with every request and are not compared.
 const MARK: &str = r#","cache_control":{"#;
 
-/// Sessions that are remembered.
+/// Maximum number of sessions with a stored state.
 const SESSIONS_MAX: usize = 64;
 
-/// Codes of refusals that a whole request answers: the server has forgotten, or something else has changed.
+/// Error codes of a rejected continuation, after which a new thread is created.
 const GONE: [&str; 4] = [
     "thread_not_found",
     "thread_already_continued",
@@ -43,14 +44,14 @@ const GONE: [&str; 4] = [
     "thread_fingerprint_mismatch",
 ];
 
-/// The code of a refusal that says that a request cannot be part of a thread at all.
+/// Error code of a request that cannot use threads.
 const UNSUPPORTED: &str = "thread_unsupported_request";
 
 #[derive(Clone)]
 enum State {
-    /// The server has these messages, and this id of its last answer.
+    /// Messages stored by the server: their number and digest, and the id of the last answer.
     Kept { count: usize, digest: digest::Digest, reply: String },
-    /// The server takes no threads.
+    /// The server does not support threads.
     Off,
 }
 
@@ -60,7 +61,7 @@ fn sessions() -> MutexGuard<'static, Vec<(String, State)>> {
     SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers the state of a session in place of an earlier one; the oldest session is forgotten.
+/// Stores the state of a session, and drops the oldest one if there are too many.
 fn remember(session: &str, state: State) {
     let mut sessions = sessions();
     sessions.retain(|(known, _)| known != session);
@@ -70,7 +71,7 @@ fn remember(session: &str, state: State) {
     sessions.push((session.to_owned(), state));
 }
 
-/// An answer can be continued once: its state is taken away.
+/// Takes the state of a session. A stored answer can be continued only once and is therefore removed.
 fn take(session: &str) -> Option<State> {
     let mut sessions = sessions();
     let at = sessions.iter().position(|(known, _)| known == session)?;
@@ -83,11 +84,11 @@ fn take(session: &str) -> Option<State> {
 /// How the conversation is sent.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// Only what is new, if the server has the rest.
+    /// The new messages only, if the server has stored the others.
     Short,
-    /// All of it, to be kept.
+    /// The full conversation, to be stored.
     Whole,
-    /// All of it, not to be kept.
+    /// The full conversation, without a thread.
     Plain,
 }
 
@@ -96,14 +97,14 @@ pub(super) struct Thread<'a> {
     session: Option<&'a str>,
     form: Form,
     sent: Option<Sent>,
-    /// The refusal that a second request answers.
+    /// Diagnostic entry of a rejected continuation.
     refused: Option<Value>,
 }
 
 /// A request whose answer can be continued.
 pub(super) struct Sent {
     session: String,
-    /// Of the settings and of all messages.
+    /// Digest of the settings and of all messages.
     digest: digest::Context,
     count: usize,
 }
@@ -113,7 +114,7 @@ impl<'a> Thread<'a> {
         Self { session: options.session_id.as_deref(), form: Form::Short, sent: None, refused: None }
     }
 
-    /// The body to send in place of `body`, where that is another one.
+    /// The body to send instead of `body`. `None` if `body` is sent unchanged.
     pub(super) fn shape(&mut self, url: &str, headers: &[(String, String)], body: &[u8]) -> Option<Vec<u8>> {
         self.sent = None;
         let session = self.session.filter(|_| body.ends_with(CREATE))?;
@@ -152,7 +153,8 @@ impl<'a> Thread<'a> {
         Some(fields.into_bytes())
     }
 
-    /// True if the refusal is about the thread: the conversation is then sent whole, once.
+    /// True if the server rejected the thread. The next call of `shape` then gives the full request. At most one
+    /// rejection per request is handled.
     pub(super) fn is_refused(&mut self, error: &StreamError, said: &str) -> bool {
         if self.sent.is_none() || self.refused.is_some() {
             return false;
@@ -177,8 +179,8 @@ impl<'a> Thread<'a> {
         true
     }
 
-    /// The request went through. Gives what the message keeps of a refusal before it, and what a later
-    /// request can continue.
+    /// Called after a success status. Gives the diagnostics for the message, and the request to be recorded with
+    /// its answer.
     pub(super) fn settle(self) -> (Option<Info>, Option<Sent>) {
         if let (Form::Plain, Some(session)) = (self.form, self.session) {
             remember(session, State::Off);
@@ -192,8 +194,8 @@ impl<'a> Thread<'a> {
 }
 
 impl Sent {
-    /// The server answered with `reply`: the next request can continue from there. The answer counts as the
-    /// next request will say it, so that a change of it is noticed.
+    /// Records that the next request can continue after `reply`. The digest covers the answer in the form that
+    /// the next request will have, so that a later change of the answer is detected.
     pub(super) fn answered(
         mut self,
         reply: &AssistantMessage,
@@ -201,14 +203,14 @@ impl Sent {
         model: &Model,
         options: &StreamOptions,
     ) {
-        // A model that answers in another one's place: its answers are not kept.
+        // The server does not store answers of a fallback model.
         let (Some(id), None) = (&reply.response_id, &reply.response_model) else { return };
         let context = Context { messages: vec![Message::Assistant(Arc::new(reply.clone()))] };
         let Ok(request) = protocol.request(model, &context, options) else { return };
         let Ok(fields) = serde_json::from_slice::<Body>(&request.body) else { return };
         let messages = fields.get("messages").map(RawValue::get).unwrap_or("[]");
         let messages: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
-        // What follows are results in place of those that are still to come.
+        // Placeholder results for the calls of the answer follow it; they are not part of it.
         let said = messages.iter().filter(|message| message.get().starts_with(r#"{"role":"assistant""#));
         for message in said {
             add_message(&mut self.digest, message.get());
@@ -224,7 +226,7 @@ fn add(digest: &mut digest::Context, text: &str) {
     digest.update(text.as_bytes());
 }
 
-/// Adds a message without marks for the cache.
+/// Adds a message without its prompt cache marks.
 fn add_message(digest: &mut digest::Context, message: &str) {
     let mut rest = message;
     while let Some(at) = rest.find(MARK) {

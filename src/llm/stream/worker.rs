@@ -40,7 +40,7 @@ pub(super) struct Job {
     pub whole: OnWhole,
 }
 
-/// What is done with the answer once it is whole, before its last event is told.
+/// Called with the complete answer before its last event is delivered.
 pub(super) type OnWhole = Arc<Mutex<Option<Box<dyn FnOnce(&AssistantMessage) + Send>>>>;
 
 /// Why the thread stops before the end of the answer.

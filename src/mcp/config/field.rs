@@ -2,7 +2,7 @@
 
 use super::Exposure;
 use crate::llm::http::is_loopback;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A field of an entry, or of the object in one.
 pub struct Field {
@@ -272,5 +272,61 @@ impl Address {
     /// True if what is sent there can be read by nobody else.
     pub fn is_safe(&self) -> bool {
         self.is_https || self.is_loopback()
+    }
+}
+
+/// The JSON Schema of `mcp.json`.
+pub fn schema() -> Value {
+    let entry = json!({"type": "object", "properties": properties(FIELDS)});
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "mcpServers": {
+                "description": "Servers, by names of letters, digits, _ and -",
+                "type": "object",
+                "additionalProperties": entry,
+            },
+            "autoEnableCodemode": {
+                "description": "For programs with codemode: whether servers switch it on",
+                "type": "boolean",
+            },
+        },
+    })
+}
+
+fn properties(table: &[Field]) -> Value {
+    let of = |field: &Field| {
+        let mut schema = field.form.schema();
+        let whose = match field.of {
+            Of::Any => "",
+            Of::Stdio => "Programs: ",
+            Of::Http => "Servers over HTTP: ",
+        };
+        schema["description"] = format!("{whose}{}", field.help).into();
+        (field.name.to_owned(), schema)
+    };
+    Value::Object(table.iter().map(of).collect())
+}
+
+impl Form {
+    fn schema(self) -> Value {
+        let exposures = || json!({"enum": Exposure::NAMES.map(|(name, _)| name)});
+        match self {
+            Self::Text | Self::Url | Self::SafeUrl | Self::Callback => json!({"type": "string"}),
+            Self::Name => json!({"type": "string", "minLength": 1}),
+            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Self::TextMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::Seconds => json!({"type": "number", "exclusiveMinimum": 0}),
+            Self::Port => json!({"type": "integer", "minimum": 1, "maximum": 65535}),
+            Self::OneOf(names) => json!({"enum": names}),
+            Self::Exposure => exposures(),
+            Self::ExposureMap => json!({"type": "object", "additionalProperties": exposures()}),
+            Self::OAuth => json!({"type": "object", "properties": properties(OAUTH_FIELDS)}),
+            Self::Auth => {
+                json!({"type": "object", "properties": {"provider": {"type": "string", "minLength": 1}}, "required": ["provider"]})
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ mod field;
 mod tests;
 
 pub use exposure::Exposure;
-pub use field::{Address, address};
+pub use field::{Address, address, schema};
 
 use crate::base::file;
 use serde_json::{Map, Value};
@@ -232,20 +232,9 @@ impl Entry {
         self.fields.get("auth")?.get("provider")?.as_str()
     }
 
-    /// The settings of sign-ins.
-    pub fn oauth(&self, name: &str) -> Option<&Value> {
-        self.fields.get("oauth")?.get(name)
-    }
-
-    /// True if the server is signed in to by OAuth when it asks for that.
-    pub fn may_sign_in(&self) -> bool {
-        match self.transport() {
-            Transport::Http { headers, .. } => {
-                self.provider().is_none()
-                    && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
-            }
-            Transport::Stdio { .. } => false,
-        }
+    /// True if a header of the entry carries a credential.
+    pub fn has_authorization(&self) -> bool {
+        self.pairs("headers").iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     }
 
     fn text(&self, name: &str) -> Option<&str> {

@@ -3,7 +3,7 @@
 use crate::base::feature;
 use crate::mode::signal::Watch;
 use crate::runtime::session::Session;
-use crate::runtime::{Block, CancelToken, Dirs, Store};
+use crate::runtime::{Block, CancelToken, Dirs, Settings, Store};
 use serde_json::Value;
 
 pub struct Options {
@@ -31,6 +31,15 @@ pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &
 
 pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     std::iter::empty()
+}
+
+pub struct Survey {
+    pub look: String,
+    pub clipboard: Result<String, &'static str>,
+}
+
+pub fn survey(_: &Settings) -> Option<Survey> {
+    None
 }
 
 pub fn keys() -> String {

@@ -18,6 +18,8 @@ pub struct Activity {
     spent: Spent,
     /// Why an answer of the run was asked for again.
     failure: String,
+    /// What an extension says in place of "Working".
+    pub working: Option<String>,
     /// Name and start of other work that the user began.
     pub other: Option<(&'static str, Instant)>,
 }
@@ -80,7 +82,7 @@ impl Activity {
                 self.run.get_or_insert(now);
                 self.retry = None;
             }
-            News::Settled => *self = Self::default(),
+            News::Settled => *self = Self { working: self.working.take(), ..Self::default() },
             News::PromptProgress(processed, total) => self.reading = Some((*processed, *total)),
             News::MessageStarted(_) => self.answer = Answer::default(),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
@@ -160,7 +162,7 @@ impl Activity {
             Some((processed, total)) => {
                 format!("Reading the prompt, {}%", processed.saturating_mul(100) / total)
             }
-            None => "Working".to_owned(),
+            None => self.working.clone().unwrap_or_else(|| "Working".to_owned()),
         };
         let tokens = self.spent.output + (self.answer.bytes / BYTES_PER_TOKEN) as u64;
         let about = if tokens > 0 { format!("{} tokens", grouped_tokens(tokens)) } else { String::new() };

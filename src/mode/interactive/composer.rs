@@ -35,6 +35,8 @@ pub struct Composer {
     pub queues: (Vec<String>, Vec<String>),
     /// Prompts that were entered during a compaction; they are sent after it.
     pub held: Vec<(String, Streaming)>,
+    /// A line that was not sent since it names no command. Sent when it is entered again.
+    pub refused: Option<String>,
     pub last_clear: Press,
     pub last_escape: Press,
 }

@@ -207,7 +207,8 @@ fn is_plain() -> bool {
     is_dumb() || is_set("PI_TUI_PLAIN") || is_set("REDUCE_MOTION")
 }
 
-fn wishes(settings: &Settings) -> Wishes {
+/// What the settings say of the terminal's abilities.
+pub fn wishes(settings: &Settings) -> Wishes {
     let shows = flag(settings, "terminal.showImages").unwrap_or(true);
     let images = match settings.get("terminal.images") {
         Some(Value::Bool(false)) => Some(None),

@@ -1,5 +1,6 @@
 //! Handles keys that are not the editor's, and submitted text.
 
+use super::added;
 use super::app::App;
 use super::command::{self, clipboard, editor, models, shell, thinking};
 use super::complete;
@@ -53,6 +54,9 @@ fn look_at_theme(app: &mut App, now: Instant) {
 }
 
 fn take_reply(app: &mut App, reply: &Reply) {
+    if app.config.themes.learn(reply) {
+        let _ = app.config.choose_theme();
+    }
     let backdrop = match *reply {
         Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
         Reply::Scheme { dark: true } => Backdrop::Dark,
@@ -61,6 +65,7 @@ fn take_reply(app: &mut App, reply: &Reply) {
             app.config.cell = Pixels { width, height };
             return;
         }
+        Reply::ProgramStatus => return app.status.program.answered(),
         _ => return,
     };
     if backdrop != app.config.backdrop {
@@ -85,12 +90,18 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
     if !is_escape {
         app.composer.last_escape.forget();
     }
+    if app.config.keymap.is(key, AppAction::CLEAR) {
+        app.composer.close_completion();
+    }
     match app.composer.complete_key(key, &app.config.keymap) {
         Completed::Ignored => {}
         Completed::Handled => return,
         // In a folder one goes on.
         Completed::Goes => return complete::offer(app, false),
         Completed::Send => return edit(app, key, now),
+    }
+    if added::press(app, key) {
+        return;
     }
     let keymap = &app.config.keymap;
     if app.config.is_fullscreen {
@@ -140,8 +151,20 @@ pub fn submit(app: &mut App, text: String, streaming: Streaming) {
     if text.is_empty() {
         return;
     }
+    let is_sent_again = app.composer.refused.take().is_some_and(|refused| refused == text);
+    if text == "?" {
+        command::run(app, "/help");
+        return;
+    }
     app.composer.editor.remember(&text);
     if command::run(app, &text) {
+        return;
+    }
+    if !is_sent_again && let Some((name, near)) = command::unknown(&app.control, &text) {
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean /{near}?)"));
+        app.note(&format!("No command /{name}{near}. Enter again sends it"));
+        app.composer.editor.set_text(&text);
+        app.composer.refused = Some(text);
         return;
     }
     match text.strip_prefix('!') {

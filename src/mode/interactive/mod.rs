@@ -12,8 +12,10 @@
 //! Only the unfinished part is redrawn, below them (`tui::screen`).
 
 mod activity;
+mod added;
 mod app;
 mod approver;
+mod asked;
 mod card;
 mod client;
 mod command;
@@ -37,11 +39,13 @@ mod pace;
 mod paint;
 mod position;
 mod program;
+mod program_status;
 pub mod question;
 mod screen;
 mod scroll;
 mod search;
 mod status;
+mod survey;
 mod terminal;
 #[cfg(test)]
 pub mod testing;
@@ -59,6 +63,7 @@ use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
 use crate::tui::terminal::{Modes, Terminal};
+use added::OnFeed;
 use app::{App, Threads};
 use approver::ByScreen;
 use card::Weight;
@@ -72,6 +77,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+pub use survey::survey;
 
 /// Maximum of jobs queued for the session's thread.
 const JOBS_MAX: usize = 64;
@@ -103,7 +110,7 @@ pub fn keybindings_schema() -> Option<Value> {
 
 /// The JSON Schema of a theme; `None` in a build without the terminal.
 pub fn theme_schema() -> Option<Value> {
-    Some(crate::tui::theme::schema())
+    Some(crate::tui::theme::schema::schema())
 }
 
 /// Start options of the interactive mode.
@@ -151,6 +158,11 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         report::divert(move |text| feed.say(Weight::Warning, text))
     };
     control.set_approver(Arc::new(ByScreen(feed.clone())));
+    control.set_ui(Arc::new(OnFeed::new(feed.clone())));
+    if options.first.is_some() {
+        // It may call what extensions register.
+        control.settle_hooks();
+    }
     let worker = {
         let feed = feed.clone();
         thread::Builder::new()
@@ -169,6 +181,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();
+    app.start_reports();
     if let Some(wanted) = options.fullscreen {
         app.config.is_fullscreen = wanted && !config::is_dumb();
     }

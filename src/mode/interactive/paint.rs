@@ -34,13 +34,15 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     // In the row above the editor, which is there anyway.
     let mut note = Line::of(&app.status.note, look.style(Role::Dim)).cut(look.short().saturating_sub(1));
     lines.extend(indented([std::mem::take(&mut note)]));
-    let footer = app.status.footer.lines(&look);
+    lines.extend(app.added.above(&look));
+    let footer = app.added.footer(app.status.footer.lines(&look), &look);
     let room = rows.saturating_sub(footer.len() + 1).max(1);
     let dialog = app.dialogs.lines(&look, room);
     lines.extend(dialog.unwrap_or_else(|| {
         let status = (&app.status.activity, app.status.footer.thinking);
         app.composer.lines(&look, rows, app.config.options.padding, status, now)
     }));
+    lines.extend(app.added.below(&look));
     lines.extend(footer);
     lines
 }

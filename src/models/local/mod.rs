@@ -27,7 +27,7 @@ mod probe;
 use crate::base::env::Env;
 use crate::llm::model::{Model, shown_url};
 use address::{Target, targets};
-pub use address::{api_url, key_variable};
+pub use address::{api_url, is_loopback, key_variable};
 use answer::Listed;
 use owner::Listeners;
 pub use owner::Owner;

@@ -4,7 +4,7 @@ use super::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::Block;
-use crate::runtime::addition::{Addition, NamedCommand, OWN, Owner};
+use crate::runtime::addition::{Addition, NamedCommand, OWN, Owner, SlashCommand};
 use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
 use crate::runtime::task::Streaming;
@@ -35,6 +35,13 @@ impl Control {
         let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
         let command = self.added_commands().into_iter().find(|command| command.name == name)?;
         Some((command, arguments.to_owned()))
+    }
+
+    /// The action that was added for the key that `is_pressed` knows.
+    pub fn added_shortcut(&self, is_pressed: impl Fn(&str) -> bool) -> Option<Arc<dyn SlashCommand>> {
+        let state = self.state();
+        let mut shortcuts = state.additions.shortcuts();
+        shortcuts.find(|(key, _)| is_pressed(key)).map(|(_, action)| action.clone())
     }
 
     /// Where the tool with this name comes from; none for a built-in one.

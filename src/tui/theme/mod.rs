@@ -10,11 +10,10 @@ mod built_in;
 mod file;
 mod limited;
 mod oklab;
-mod schema;
+pub mod schema;
+pub mod system;
 
 use super::style::{Color, Depth, Style, palette};
-
-pub use schema::schema;
 
 /// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';
@@ -188,15 +187,7 @@ pub enum Backdrop {
 impl Backdrop {
     /// Classifies a colour reported by the terminal as dark or light.
     pub fn of(red: u8, green: u8, blue: u8) -> Self {
-        let linear = |channel: u8| {
-            let value = f64::from(channel) / 255.0;
-            match value <= 0.039_28 {
-                true => value / 12.92,
-                false => ((value + 0.055) / 1.055).powf(2.4),
-            }
-        };
-        let luminance = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
-        match luminance >= 0.5 {
+        match luminance([red, green, blue]) >= 0.5 {
             true => Self::Light,
             false => Self::Dark,
         }
@@ -214,12 +205,24 @@ impl Backdrop {
     }
 }
 
-/// The name of a theme that fits the terminal. No theme file has it.
+/// Relative luminance of a colour, from 0 to 1, as WCAG has it.
+fn luminance(color: [u8; 3]) -> f64 {
+    let [red, green, blue] = color.map(|channel| {
+        let value = f64::from(channel) / 255.0;
+        match value <= 0.039_28 {
+            true => value / 12.92,
+            false => ((value + 0.055) / 1.055).powf(2.4),
+        }
+    });
+    0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+/// The name of the theme that is made of the terminal's colours. No theme file has it.
 pub const SYSTEM: &str = "system";
 
 /// The theme name of the setting `theme` for a background; `None` if it is neither a name nor a pair.
 pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
-    let Some(setting) = setting.filter(|setting| *setting != SYSTEM) else {
+    let Some(setting) = setting else {
         return Some(match backdrop {
             Backdrop::Dark => "dark",
             Backdrop::Light => "light",

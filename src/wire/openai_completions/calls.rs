@@ -51,6 +51,9 @@ impl Calls {
 
     /// Processes one piece.
     pub fn take(&mut self, piece: &CallDelta<'_>, answer: &mut Answer) {
+        if answer.has_too_many_calls() {
+            return;
+        }
         let function = piece.function.0.as_ref();
         let custom = piece.custom.0.as_ref().filter(|_| function.is_none());
         let custom = custom.filter(|custom| custom.name.0.is_some() || custom.input.0.is_some());
@@ -96,6 +99,9 @@ impl Calls {
 
     /// Adds a complete call that has neither index nor id.
     pub fn take_whole(&mut self, name: &str, arguments: String, answer: &mut Answer) {
+        if answer.has_too_many_calls() {
+            return;
+        }
         let mut call = Call { name: name.to_owned(), waiting: arguments, ..Call::default() };
         call.start(answer);
         call.tell(true, answer);

@@ -17,6 +17,8 @@ use crate::tui::wrap::wrap;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
+/// A command that takes longer shows its time.
+const SHOWN: Duration = Duration::from_millis(100);
 /// A call other than a command that takes longer shows its time.
 const SLOW: Duration = Duration::from_secs(2);
 
@@ -362,7 +364,7 @@ impl Title<'_> {
             self.push(word, Role::Muted);
         }
         let is_command = self.is_command;
-        if let Some(took) = call.took(self.now).filter(|took| is_command || *took >= SLOW)
+        if let Some(took) = call.took(self.now).filter(|took| *took >= if is_command { SHOWN } else { SLOW })
             && (call.is_done() || !self.look.is_plain)
         {
             self.push(&format!("  {}", duration(took)), Role::Muted);

@@ -10,7 +10,7 @@ use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::config;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::program::{self, Job};
-use crate::runtime::{CancelToken, ImageKind, unique_id, without_controls};
+use crate::runtime::{CancelToken, ImageKind, executable, unique_id, without_controls};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::io::Write;
@@ -27,6 +27,9 @@ const TEXT_MAX: usize = 8 << 20;
 /// A program and its arguments.
 type Tool = (&'static str, &'static [&'static str]);
 
+/// With 1, what is copied goes to the terminal's clipboard as well.
+const OSC52: &str = "PI_CLIPBOARD_OSC52";
+
 /// What the environment tells about the clipboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Desktop {
@@ -35,6 +38,8 @@ struct Desktop {
     is_wayland: bool,
     is_x11: bool,
     is_remote: bool,
+    /// True if the user wants the terminal's clipboard as well.
+    wants_terminal: bool,
 }
 
 impl Desktop {
@@ -44,12 +49,15 @@ impl Desktop {
             is_termux: variable("TERMUX_VERSION"),
             is_wayland: variable("WAYLAND_DISPLAY"),
             is_x11: variable("DISPLAY"),
-            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"].into_iter().any(variable),
+            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"].into_iter().any(&variable),
+            wants_terminal: variable(OSC52),
         }
     }
 
     fn of_process() -> Self {
-        Self::find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        Self::find(|name| {
+            std::env::var_os(name).is_some_and(|value| !value.is_empty() && (name != OSC52 || value == "1"))
+        })
     }
 
     /// True if there is a clipboard besides the terminal's.
@@ -115,6 +123,20 @@ fn sequence(text: &str) -> Option<String> {
     (encoded_len <= SEQUENCE_MAX).then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
 }
 
+/// Describes how text is copied; the error says what to do.
+pub fn way() -> Result<String, &'static str> {
+    let desktop = Desktop::of_process();
+    let found = desktop.writers().iter().find_map(|(name, _)| executable::find(name));
+    match found {
+        Some(_) if desktop.is_remote => {
+            Ok("the terminal's (OSC 52), since this is a remote shell".to_owned())
+        }
+        Some(path) => Ok(path.display().to_string()),
+        None if desktop.is_remote || !desktop.exists() => Ok("the terminal's (OSC 52)".to_owned()),
+        None => Err(desktop.advice()),
+    }
+}
+
 /// Copies a text to the clipboard, then shows the notice `done`.
 pub fn copy(app: &mut App, text: String, done: &'static str) {
     let desktop = Desktop::of_process();
@@ -122,7 +144,7 @@ pub fn copy(app: &mut App, text: String, done: &'static str) {
     app.find_out("clipboard", move || {
         let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
         // The terminal's clipboard is the user's own where the desktop is that of another machine.
-        let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
+        let asks_terminal = desktop.wants_terminal || desktop.is_remote || (!is_copied && !desktop.exists());
         let asked = (asks_terminal && !config::is_dumb()).then(|| sequence(&text)).flatten();
         let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
         let problem = match (is_copied, asked) {
