@@ -97,8 +97,8 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;
     }
-    let end = (0..=bytes_max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    let head = &text[..end];
+    // A character has at most four bytes.
+    let head = (0..4).find_map(|back| text.get(..bytes_max.saturating_sub(back))).unwrap_or_default();
     match head.rfind('\n') {
         Some(end) if end > bytes_max / 2 => head.get(..end).unwrap_or(head),
         _ => head,

@@ -122,7 +122,13 @@ impl Tool for TaskTool {
             }
             _ => Some(format!("Tasks for {}", names.join(", "))),
         };
-        CallInfo { title: title.map(Into::into), body: Body::Arguments, rows: 20, ..CallInfo::default() }
+        CallInfo {
+            title: title.map(Into::into),
+            notes: (!names.is_empty()).then(|| format!(" {}", names.join(", "))).into_iter().collect(),
+            body: Body::Arguments,
+            rows: 20,
+            ..CallInfo::default()
+        }
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

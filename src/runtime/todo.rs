@@ -257,9 +257,10 @@ impl Tool for TodoTool {
 
     fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
-        let title = format!("Todo: {} {}", text("op"), text("item"));
+        let about = format!(" {} {}", text("op"), text("item")).trim_end().to_owned();
         CallInfo {
-            title: Some(title.trim_end().to_owned().into()),
+            title: Some(format!("Todo:{about}").into()),
+            notes: vec![about],
             body: Body::Arguments,
             rows: 20,
             ..CallInfo::default()
