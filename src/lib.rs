@@ -14,7 +14,9 @@
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`jsonrpc`] | JSON-RPC messages, their framing, and lines of JSON as others write them | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`extension`] | programs that take part in a session, and what they register | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
+//! | [`mcp`] | servers of the Model Context Protocol and what they offer | terminal |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
@@ -24,7 +26,14 @@
 
 // What only a part that is left out uses is not dead.
 #![cfg_attr(
-    not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")),
+    not(all(
+        feature = "acp",
+        feature = "clouds",
+        feature = "extensions",
+        feature = "interactive",
+        feature = "mcp",
+        feature = "sandbox"
+    )),
     allow(dead_code, unused_imports)
 )]
 
@@ -34,9 +43,13 @@ mod base;
 mod cli;
 pub mod client;
 mod docs;
+#[cfg_attr(not(feature = "extensions"), path = "extension/absent.rs")]
+mod extension;
 mod jsonrpc;
 mod llm;
 mod markdown;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mode;
 mod models;
 mod resources;

@@ -6,7 +6,7 @@
 
 use super::event::AgentEvent;
 use super::message::AgentMessage;
-use super::run::{Agent, Fatal, Host};
+use super::run::{Agent, Fatal, Host, Refusal};
 use super::schema;
 use super::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
@@ -118,7 +118,7 @@ fn run_calls(
             let mut threads = 0;
             for (index, call) in calls.iter().enumerate() {
                 emit_start(host, call)?;
-                match prepare(agent, index, call, cancel) {
+                match prepare(agent, index, call, host, cancel) {
                     Ok(prepared) => {
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
                             let (waiting, notes) = (waiting.clone(), notes.clone());
@@ -156,7 +156,8 @@ fn run_calls(
                     host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
                 }
                 Note::End(index, result, took) => {
-                    let ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
+                    let mut ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
+                    host.after_call(calls[index], &mut ended.output, &mut ended.is_error);
                     let told = emit_end(host, calls[index], &ended);
                     finished[index] = Some(ended);
                     told
@@ -226,6 +227,7 @@ fn prepare(
     agent: &Agent,
     index: usize,
     call: &ToolCall,
+    host: &mut dyn Host,
     cancel: &CancelToken,
 ) -> Result<Prepared, Box<Finished>> {
     if cancel.is_cancelled() {
@@ -239,6 +241,14 @@ fn prepare(
     let spec = &tool.info().spec;
     let shaped = tool.prepare(call.arguments.clone());
     let arguments = schema::validate(&spec.name, &spec.parameters, &shaped).map_err(refused)?;
+    let arguments = host.before_call(call, arguments).map_err(|Refusal { reason, terminate }| {
+        let mut refused = refused(reason);
+        refused.output.terminate = terminate;
+        refused
+    })?;
+    if cancel.is_cancelled() {
+        return Err(Box::new(conclude(Err(ToolError::aborted()))));
+    }
     Ok(Prepared { index, tool, arguments })
 }
 

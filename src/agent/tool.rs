@@ -4,6 +4,7 @@ use super::call::{Arguments, CallInfo};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, ToolSpec, Usage};
 use crate::llm::model::Model;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// A tool: its description, and a function.
@@ -170,6 +171,50 @@ impl ToolOutput {
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
+    }
+}
+
+impl ToolOutput {
+    /// Reads a result as other programs write it: `content` (a text, or blocks), `details`, `structuredContent`,
+    /// `usage`, `terminate`. Gives whether `isError` says that the call failed, too.
+    pub fn read(fields: &Map<String, Value>) -> Result<(Self, bool), String> {
+        let present = |name: &str| fields.get(name).filter(|value| !value.is_null());
+        let flag = |name: &str| match present(name) {
+            None => Ok(false),
+            Some(value) => value.as_bool().ok_or_else(|| format!("\"{name}\" must be true or false")),
+        };
+        let content = match present("content") {
+            None => Vec::new(),
+            Some(Value::String(text)) => vec![Block::text(text)],
+            Some(Value::Array(blocks)) => blocks.iter().map(block).collect::<Result<_, _>>()?,
+            Some(_) => return Err("\"content\" must be a string or a list of blocks".into()),
+        };
+        let usage = present("usage").map(Usage::deserialize).transpose();
+        let output = Self {
+            content,
+            details: present("details").cloned(),
+            structured: present("structuredContent").cloned(),
+            usage: usage.map_err(|error| format!("\"usage\" is not understood: {error}"))?,
+            terminate: flag("terminate")?,
+        };
+        Ok((output, flag("isError")?))
+    }
+
+    /// The result of a failed call.
+    pub fn into_error(self) -> ToolError {
+        let text: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();
+        ToolError {
+            message: text.join("\n"),
+            details: self.details,
+            structured: self.structured.map(Box::new),
+        }
+    }
+}
+
+fn block(value: &Value) -> Result<Block, String> {
+    match Block::deserialize(value) {
+        Ok(block @ (Block::Text(_) | Block::Image(_))) => Ok(block),
+        _ => Err("a block of \"content\" is neither text nor an image".into()),
     }
 }
 

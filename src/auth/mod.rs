@@ -5,6 +5,7 @@
 pub mod aws;
 pub mod credential;
 pub mod expiring;
+mod federation;
 #[cfg_attr(not(feature = "clouds"), path = "absent/gcp.rs")]
 pub mod gcp;
 pub mod oauth;

@@ -5,7 +5,7 @@
 //!
 //! Not here: models (the catalogue) and the search for a key (`auth::credential`).
 
-use crate::auth::{gcp, oauth};
+use crate::auth::{federation, gcp, oauth};
 use crate::base::env::Env;
 use crate::llm::model::provider_id;
 use crate::llm::secret::Vault;
@@ -37,6 +37,8 @@ pub enum Ambient {
     Aws,
     /// Application default credentials with a project and a location.
     Google,
+    /// An identity token of the machine, which Anthropic exchanges.
+    Federation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +89,10 @@ pub const PROVIDERS: &[Provider] = &[
         ..row("amazon-bedrock", "Amazon Bedrock", &["AWS_BEARER_TOKEN_BEDROCK"])
     },
     row("ant-ling", "Ant Ling", &["ANT_LING_API_KEY"]),
-    row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]),
+    Provider {
+        ambient: Ambient::Federation,
+        ..row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"])
+    },
     Provider {
         required: &["AZURE_OPENAI_BASE_URL|AZURE_OPENAI_RESOURCE_NAME"],
         optional: &["AZURE_OPENAI_API_VERSION", "AZURE_OPENAI_DEPLOYMENT_NAME_MAP"],
@@ -182,6 +187,7 @@ impl Provider {
             Ambient::Open => Some("no key needed"),
             Ambient::Aws => aws(env),
             Ambient::Google => google(env).then_some("Google application default credentials"),
+            Ambient::Federation => federation::is_configured(env).then_some("workload identity federation"),
         }
     }
 }
@@ -191,10 +197,14 @@ pub fn takes_key(id: &str) -> bool {
     find(id).is_none_or(|row| !row.keys.is_empty())
 }
 
+/// The variables that hold keys of providers.
+pub fn key_names() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS).copied()
+}
+
 /// Adds the keys in the environment to `vault`.
 pub fn learn_keys(env: &Env, vault: &Vault) {
-    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS);
-    for name in keys {
+    for name in key_names() {
         vault.learn(name, &env.get(name).unwrap_or_default());
     }
 }

@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The shell for commands of the user's configuration. Never searched in `PATH`.
 pub const SHELL: &str = "/bin/sh";
@@ -32,13 +32,15 @@ fn absolute(path: &OsStr) -> OsString {
     if path.is_empty() { USUAL.into() } else { path }
 }
 
+/// True for a file that can be run as a program.
+pub fn is_one(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
 /// Path of the program `name` in the absolute folders of `path`.
 pub fn find_in(name: &str, path: &OsStr) -> Option<PathBuf> {
-    let runs = |file: &PathBuf| {
-        fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join(name)).find(runs)
+    folders.map(|folder| folder.join(name)).find(|file| is_one(file))
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@
 const FEATURES: &[(&str, bool)] = &[
     ("acp", cfg!(feature = "acp")),
     ("clouds", cfg!(feature = "clouds")),
+    ("extensions", cfg!(feature = "extensions")),
     ("interactive", cfg!(feature = "interactive")),
+    ("mcp", cfg!(feature = "mcp")),
     ("sandbox", cfg!(feature = "sandbox")),
 ];
 

@@ -15,3 +15,11 @@ pub fn give_back_large_blocks() {
         }
     }
 }
+
+/// Resident memory of a process, in bytes, where the system tells.
+pub fn resident_bytes(pid: libc::pid_t) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}

@@ -2,7 +2,7 @@
 //!
 //! Arguments are refused here, before a file is read or a question asked.
 
-use super::flags::{Args, Mode, SessionArgs};
+use super::flags::{Args, Mode, SessionArgs, Unknown};
 use super::say::BAD_USAGE;
 use crate::mode::exit::FAILED;
 use std::ffi::OsString;
@@ -37,6 +37,19 @@ pub struct Refused {
     pub code: u8,
 }
 
+impl Refused {
+    /// Nobody knows the flag.
+    pub fn unknown(flag: &Unknown) -> Self {
+        Self { text: format!("{}\nTry pi --help.", flag.refusal()), code: BAD_USAGE }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(text: String) -> Self {
+        Self { text, code: FAILED }
+    }
+}
+
 impl Command {
     /// Returns the command of `args`, or why they do not go together.
     pub fn of(args: &Args) -> Result<Self, Refused> {
@@ -47,6 +60,12 @@ impl Command {
         }
         if run.help {
             return Ok(Self::Help);
+        }
+        // Only extensions know flags that are not in the table, and only these commands start them.
+        let starts_extensions =
+            run.export.is_none() && run.list_models.is_none() && run.mode != Some(Mode::Acp);
+        if let Some(flag) = args.unknown.first().filter(|_| !starts_extensions) {
+            return Err(Refused::unknown(flag));
         }
         if let Some(file) = &run.export {
             return match run.dash {

@@ -1,12 +1,12 @@
 //! `pi docs [topic]`: prints the manual, completed from tables of the code.
 //!
-//! `pi docs rpc --schema` prints the JSON Schema of RPC mode.
+//! `pi docs schema NAME` is a JSON Schema; `pi docs rpc --schema` is `pi docs schema rpc`.
 
 use super::subcommand;
 use super::table::{Flag, GROUPS};
 use crate::auth::provider;
 use crate::docs;
-use crate::mode::{interactive, report, rpc};
+use crate::mode::{interactive, report};
 use crate::resources::settings::table::{self, Preset};
 use crate::wire;
 use std::ffi::OsString;
@@ -16,6 +16,7 @@ use std::fmt::Write;
 pub fn run(words: &[OsString]) -> u8 {
     match words {
         [] => super::say::say(&docs::contents()),
+        [topic, names @ ..] if topic == "schema" => super::schema::run(names),
         [topic] => match topic.to_str().and_then(page) {
             Some(page) => super::say::say(&page),
             None => {
@@ -27,9 +28,7 @@ pub fn run(words: &[OsString]) -> u8 {
                 crate::cli::say::BAD_USAGE
             }
         },
-        [topic, flag] if topic == "rpc" && flag == "--schema" => {
-            super::say::say(&format!("{:#}\n", rpc::schema()))
-        }
+        [topic, flag] if topic == "rpc" && flag == "--schema" => super::schema::run(&["rpc".into()]),
         _ => {
             report::error(format_args!("pi docs takes one topic.\n\n{}", docs::contents()));
             crate::cli::say::BAD_USAGE

@@ -25,8 +25,20 @@ pub struct Args {
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,
+    /// Flags that pi does not know; an extension may.
+    pub unknown: Vec<Unknown>,
     /// Warnings to print on stderr.
     pub warnings: Vec<String>,
+}
+
+/// A flag that is not in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    pub name: String,
+    /// The text after `=`.
+    pub value: Option<String>,
+    /// Index among the messages of the word that follows: the value, if the flag takes one.
+    pub next: Option<usize>,
 }
 
 /// What the program should do.
@@ -35,6 +47,8 @@ pub struct RunArgs {
     pub help: bool,
     pub version: bool,
     pub verbose: bool,
+    /// Without MCP servers.
+    pub no_mcp: bool,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
@@ -113,11 +127,27 @@ pub(super) fn list(text: &str) -> Vec<String> {
 
 /// Parses the arguments, without the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
+    let args = parse_open(arguments)?;
+    match args.unknown.first() {
+        Some(flag) => Err(flag.refusal()),
+        None => Ok(args),
+    }
+}
+
+/// As [`parse`], but flags that pi does not know are kept: extensions may.
+pub fn parse_open(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
     let mut args = Args::default();
     let mut parser = Parser::from_args(arguments);
     parse_into(&mut args, &mut parser)?;
     command::check_session(&args.session)?;
     Ok(args)
+}
+
+impl Unknown {
+    /// Says that nobody knows the flag.
+    pub fn refusal(&self) -> UsageError {
+        unknown(&self.name)
+    }
 }
 
 fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
@@ -140,8 +170,18 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
             None => return Ok(()),
             Some(Arg::Long(name)) => {
                 let name = name.to_owned();
-                let flag = flags().find(|flag| flag.long == name).ok_or_else(|| unknown(&name))?;
-                set(args, flag, parser)?;
+                match flags().find(|flag| flag.long == name) {
+                    Some(flag) => set(args, flag, parser)?,
+                    None => {
+                        let value = parser.optional_value().map(string).transpose()?;
+                        let next = parser.try_raw_args().and_then(|raw| {
+                            let is_word = |word: &OsStr| !matches!(word.as_bytes(), [b'-' | b'@', ..]);
+                            raw.peek().is_some_and(is_word).then_some(args.messages.len())
+                        });
+                        let next = next.filter(|_| value.is_none());
+                        args.unknown.push(Unknown { name, value, next });
+                    }
+                }
             }
             Some(Arg::Short(letter)) => {
                 let mut short = [0; 4];
@@ -326,8 +366,9 @@ mod tests {
         check("-t read -t +ls,-write", |args| {
             args.over.tools.selection = Some(Selection::Change(tools(&["+ls", "-write"])));
         });
-        check("-e builtin:mcp --no-mcp -e builtin:llama.cpp", |args| {
-            args.warnings = vec!["builtin:mcp is not part of this version".into()];
+        check("-e builtin:codemode --no-mcp -e builtin:mcp -e builtin:llama.cpp", |args| {
+            args.run.no_mcp = true;
+            args.warnings = vec!["builtin:codemode is not part of this version".into()];
         });
     }
 
@@ -341,7 +382,6 @@ mod tests {
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");
-        refused("-e x.ts", "--extension is not part of this version");
         refused("--session-id a --session b", "--session-id cannot be combined with --session");
         refused("--session-id a -c", "--session-id cannot be combined with --continue");
         assert!(parse_words("--session-id a/b").is_err());

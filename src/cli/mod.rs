@@ -12,16 +12,20 @@ mod config;
 mod docs;
 mod doctor;
 mod export;
+mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
 mod man;
+#[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
+mod mcp;
 mod migrate;
 mod model;
 mod open;
 mod resource;
 mod sandbox;
 mod say;
+mod schema;
 mod sessions;
 mod start;
 mod stranger;
@@ -72,7 +76,7 @@ pub fn main() -> ExitCode {
         words.remove(0);
         (row.run)(&words)
     } else {
-        match flags::parse(words) {
+        match flags::parse_open(words) {
             Ok(args) => run(args),
             Err(error) => {
                 report::error(format_args!("{error}\nTry pi --help."));
@@ -100,7 +104,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
-        Ok(Command::Rpc) => serve(&args),
+        Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };
     done.unwrap_or_else(|text| {
@@ -120,12 +124,16 @@ fn list(args: &Args, search: &str) -> Result<u8, String> {
 }
 
 /// Runs print, JSON or interactive mode. Returns the exit code.
-fn prompt(args: Args) -> Result<u8, String> {
+fn prompt(mut args: Args) -> Result<u8, String> {
     if ask::is_drawn(&args.run) {
         interactive::is_there()?;
     }
-    let launch = Launch::new(&args)?;
-    let inputs = launch.inputs()?;
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let piped = input::piped(has_prompt)?;
     let is_print = args.run.print || args.run.mode.is_some() || piped.is_some();
@@ -158,10 +166,14 @@ fn prompt(args: Args) -> Result<u8, String> {
 }
 
 /// Runs RPC mode until stdin ends. Returns the exit code.
-fn serve(args: &Args) -> Result<u8, String> {
-    let launch = Launch::new(args)?;
-    let inputs = launch.inputs()?;
-    let Begun { session, cancel, watch, .. } = begin(launch, inputs, args)?;
+fn serve(mut args: Args) -> Result<u8, String> {
+    let mut launch = Launch::new(&args)?;
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
+    let Begun { session, cancel, watch, .. } = begin(launch, inputs, &args)?;
     let options = rpc::Options { cumulative: args.run.cumulative_events, ready: args.run.ready };
     rpc::run(session, options, &cancel, &watch)
 }
@@ -187,6 +199,9 @@ fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, Strin
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
     let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
+    if !args.run.no_mcp {
+        mcp::start(&session, &dirs, &cancel, args.run.mode.is_none() && ask::is_drawn(&args.run));
+    }
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 

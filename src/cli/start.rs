@@ -1,6 +1,7 @@
 //! Starts a session from the command line.
 
 use super::ask;
+use super::command::Refused;
 use super::flags::{Args, Mode};
 use super::migrate;
 use super::model;
@@ -8,8 +9,10 @@ use super::open;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
+use crate::extension::{About, Extensions, find};
 use crate::llm::model::{Model, ThinkingLevel, shown_url};
 use crate::llm::secret::Secret;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
@@ -41,6 +44,10 @@ pub struct Launch {
     /// The folder that paths of the command line are relative to.
     pub started_in: PathBuf,
     pub questions: Questions,
+    /// The programs that take part in sessions, once they are started.
+    extensions: Option<Arc<Extensions>>,
+    /// How programs that take part in sessions know the mode.
+    pub mode: &'static str,
     /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
@@ -117,6 +124,14 @@ impl Launch {
             no_session: args.session.no_session,
             started_in,
             questions,
+            extensions: None,
+            mode: match args.run.mode {
+                _ if is_interactive => "tui",
+                Some(Mode::Rpc) => "rpc",
+                Some(Mode::Json) => "json",
+                Some(Mode::Acp) => "acp",
+                Some(Mode::Text) | None => "print",
+            },
             is_interactive,
             verbose: args.run.verbose,
         })
@@ -138,6 +153,73 @@ impl Launch {
         let mut inputs = Inputs::load(dirs, cwd, self.started_in.clone(), settings, &mut warn);
         self.decide_trust(&mut inputs)?;
         Ok(inputs)
+    }
+
+    /// Starts the extensions of the current folder. What cannot be used is an error on the command line, and a
+    /// warning elsewhere.
+    /// Flags that pi does not know are given to the extensions that do.
+    pub fn start_extensions(&mut self, inputs: &mut Inputs, args: &mut Args) -> Result<(), Refused> {
+        let over = &self.over.resources;
+        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        if let Some(problem) = problems.first().filter(|_| !over.extensions.is_empty()) {
+            return Err(problem.clone().into());
+        }
+        problems.iter().for_each(report::warning);
+        if !found.is_empty() {
+            let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
+            for flag in &args.unknown {
+                about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
+            }
+            self.extensions = Some(Extensions::start(about, found));
+        }
+        if !args.unknown.is_empty() {
+            self.give_flags(args)?;
+        }
+        inputs.adds_tools = self.extensions.is_some();
+        Ok(())
+    }
+
+    /// Gives unknown flags to the extensions that registered them. The word behind a flag that takes a text is no message.
+    fn give_flags(&self, args: &mut Args) -> Result<(), Refused> {
+        let mut unknown = std::mem::take(&mut args.unknown);
+        let mut words = Vec::new();
+        if let Some(extensions) = &self.extensions {
+            extensions.take_flags(|name, takes_text| {
+                let at = unknown.iter().position(|flag| flag.name == name)?;
+                let flag = unknown.remove(at);
+                Some(match (flag.value, flag.next.filter(|_| takes_text)) {
+                    (Some(value), _) => value.into(),
+                    (None, Some(next)) => {
+                        words.push(next);
+                        args.messages.get(next).cloned().unwrap_or_default().into()
+                    }
+                    (None, None) => true.into(),
+                })
+            });
+        }
+        words.sort_unstable();
+        for at in words.into_iter().rev().filter(|&at| at < args.messages.len()).collect::<Vec<_>>() {
+            args.messages.remove(at);
+        }
+        match unknown.first() {
+            Some(flag) => {
+                if let Some(extensions) = &self.extensions {
+                    extensions.end();
+                }
+                Err(Refused::unknown(flag))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the running extensions by those of the current folder.
+    fn restart_extensions(&self, inputs: &mut Inputs) {
+        let Some(extensions) = &self.extensions else { return };
+        let over = &self.over.resources;
+        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        problems.iter().for_each(report::warning);
+        extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
+        inputs.adds_tools = true;
     }
 
     /// Changes to another folder, and decides on trust in its project.
@@ -181,10 +263,16 @@ impl Launch {
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;
             open::follow(&launch, &mut inputs, &log, folder)?;
+            inputs.adds_tools = launch.extensions.is_some();
             Ok(launch.parts(inputs, log, None, None, &token)?)
         };
+        let extensions = self.extensions.clone();
         let succession = Succession::new(store, make, move |old| self.read_again(old));
-        Ok(Session::new(first, Some(succession), cancel))
+        let session = Session::new(first, Some(succession), cancel);
+        if let Some(extensions) = extensions {
+            extensions.attach(session.control());
+        }
+        Ok(session)
     }
 
     /// Makes the session of `log` for an editor. Unsaved files of the editor are read in place of those on
@@ -243,6 +331,7 @@ impl Launch {
     fn read_again(&self, old: &Config) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
+        self.restart_extensions(&mut inputs);
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);

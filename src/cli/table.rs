@@ -107,6 +107,7 @@ pub const GROUPS: &[Group] = &[
         row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),
+        row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
@@ -130,6 +131,8 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Project and resources", flags: &[
         row("approve", Some("a"), No, With(|args, _| put(&mut args.approve, Some(true))), "Trust the project's .pi and .agents folders in this run"),
         row("no-approve", Some("na"), No, With(|args, _| put(&mut args.approve, Some(false))), "Do not use them in this run"),
+        row("extension", Some("e"), Required("path"), With(extension), "A program that extends pi, or a folder of them; may be given again (pi docs extensions)"),
+        row("no-extensions", Some("ne"), No, Switch(|args| &mut args.over.resources.no_extensions), "No extensions but those of --extension"),
         row("skill", None, Required("path"), Push(|args| &mut args.over.resources.skills), "A skill, or a folder of them; may be given again"),
         row("no-skills", Some("ns"), No, Switch(|args| &mut args.over.resources.no_skills), "No skills but those of --skill"),
         row("prompt-template", None, Required("path"), Push(|args| &mut args.over.resources.prompt_templates), "A prompt template, or a folder of them; may be given again"),
@@ -143,12 +146,6 @@ pub const GROUPS: &[Group] = &[
         row("verbose", None, No, Switch(|args| &mut args.run.verbose), "Say more on stderr"),
         row("help", Some("h"), No, Switch(|args| &mut args.run.help), "Show this help"),
         row("version", Some("v"), No, Switch(|args| &mut args.run.version), "Show the version"),
-    ]},
-    // Flags of the reference for features that this version lacks. Not shown in `--help`.
-    Group { title: "", flags: &[
-        row("no-extensions", Some("ne"), No, Nothing, ""),
-        row("no-mcp", None, No, Nothing, ""),
-        row("extension", Some("e"), Required("path"), With(extension), ""),
     ]},
 ];
 
@@ -171,13 +168,16 @@ fn set_tools(args: &mut Args, text: String) -> Result<(), String> {
 /// counterpart here.
 fn extension(args: &mut Args, source: String) -> Result<(), String> {
     match source.strip_prefix("builtin:") {
-        Some("llama.cpp") => Ok(()),
-        Some("mcp" | "codemode" | "tool-search") => {
+        Some("llama.cpp" | "mcp" | "tool-search") => Ok(()),
+        Some("codemode") => {
             args.warnings.push(format!("{source} is not part of this version"));
             Ok(())
         }
         Some(_) => Err(format!("Unknown built-in extension: {source}")),
-        None => Err("--extension is not part of this version".into()),
+        None => {
+            args.over.resources.extensions.push(source);
+            Ok(())
+        }
     }
 }
 

@@ -50,5 +50,8 @@ pub fn contents() -> String {
     for (name, about, _) in PAGES {
         text.push_str(&format!("- {name}: {about}\n"));
     }
+    text.push_str(
+        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme or rpc.\n",
+    );
     text
 }

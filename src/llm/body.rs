@@ -42,6 +42,10 @@ impl Body {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), &**value))
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

@@ -7,6 +7,7 @@ use super::json_stream::PartialJson;
 use super::message::{
     AssistantMessage, Block, Extra, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
 };
+use serde_json::Value;
 use std::time::Duration;
 
 /// One event of an answer. `index` is the position of a block in the message's content.
@@ -338,7 +339,11 @@ impl Fold {
             }
         }
         for (key, value) in info.extra.iter() {
-            message.extra.insert(key.clone(), value.clone());
+            match (message.extra.get_mut(key), value) {
+                // Diagnostics come from several places.
+                (Some(Value::Array(all)), Value::Array(more)) => all.extend(more.iter().cloned()),
+                _ => drop(message.extra.insert(key.clone(), value.clone())),
+            }
         }
     }
 }

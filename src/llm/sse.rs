@@ -27,6 +27,10 @@ pub struct SseDecoder {
     /// True before the first line ends, which may begin with a byte order mark.
     first_line: bool,
     limit: usize,
+    /// The id of the last event that has one.
+    pub last_id: Option<String>,
+    /// The pause that the server wants before a reconnection, in milliseconds.
+    pub retry_ms: Option<u64>,
 }
 
 /// An event is larger than [`EVENT_LIMIT`].
@@ -38,7 +42,8 @@ impl SseDecoder {
         Self::with_limit(EVENT_LIMIT)
     }
 
-    fn with_limit(limit: usize) -> Self {
+    /// `limit`: the most bytes of an event.
+    pub fn with_limit(limit: usize) -> Self {
         Self {
             line: Vec::new(),
             event: String::new(),
@@ -48,6 +53,8 @@ impl SseDecoder {
             after_cr: false,
             first_line: true,
             limit,
+            last_id: None,
+            retry_ms: None,
         }
     }
 
@@ -134,6 +141,10 @@ impl SseDecoder {
                 self.event.clear();
                 self.event.push_str(&String::from_utf8_lossy(value));
             }
+            b"id" if !value.is_empty() && !value.contains(&0) => {
+                self.last_id = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            b"retry" => self.retry_ms = str::from_utf8(value).ok().and_then(|value| value.parse().ok()),
             _ => {} // a comment, or a field that nobody knows
         }
         Ok(())

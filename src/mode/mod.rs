@@ -2,13 +2,13 @@
 
 #[cfg(feature = "acp")]
 pub mod acp;
-pub mod event_json;
 pub mod exit;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
 pub mod output;
 mod pending;
 pub mod print;
+mod quiet;
 pub mod report;
 pub mod rpc;
 pub mod signal;

@@ -4,10 +4,10 @@
 //! deltas of one block are joined, and everything else blocks the caller: a run soon, a response to a command
 //! much later. If the reader has gone, a cancel token ends the run.
 
-use super::event_json::{self, Delta};
 use super::stdout;
 use crate::base::poll::WaitlessPipe;
 use crate::runtime::event::Event;
+use crate::runtime::event_json::{self, Delta};
 use crate::runtime::{CancelToken, Fatal};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -268,7 +268,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage, Fold};
+    use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage};
+    use crate::sdk::Fold;
     use crossbeam_channel::{Receiver, Sender, bounded};
     use serde_json::Value;
 

@@ -2,10 +2,12 @@
 
 use super::exit::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::output::Output;
+use super::quiet::Quiet;
 use super::report;
 use super::signal::Watch;
 use super::stdout;
 use crate::runtime::event::Event;
+use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{self, AssistantMessage, Block, CancelToken, Fatal, StopReason, plain_text};
 use std::io::{self, IsTerminal, Write};
@@ -66,13 +68,17 @@ fn ask(
     mut listener: impl FnMut(&Event<'_>) -> Result<(), Fatal>,
 ) -> Result<(), Fatal> {
     let rest = prompts.rest.into_iter().map(|text| (text, Vec::new()));
+    session.open("startup");
     for (text, images) in prompts.first.into_iter().chain(rest) {
         if cancel.is_cancelled() {
             break;
         }
+        let taken = session.take_input(text, images, InputSource::Interactive, &mut listener)?;
+        let Some((text, images)) = taken else { continue };
         let (text, diagnostic) = session.commands().expand(text);
         diagnostic.iter().for_each(report::warning);
         session.prompt(text, images, &mut listener)?;
+        session.run_tasks(&mut listener);
         session.take_notices().iter().for_each(report::warning);
         // What comes next was meant for after an answer.
         if session.ended_by().is_some() || is_failure(session.last_answer().as_ref()) {
@@ -83,6 +89,7 @@ fn ask(
 }
 
 fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result<u8, End> {
+    session.control().set_ui(Arc::new(Quiet(None)));
     ask(session, prompts, cancel, |event| {
         report_retries(event);
         Ok(())
@@ -174,6 +181,8 @@ fn json(session: &mut Session, prompts: Prompts, cumulative: bool, cancel: &Canc
     };
     let output = Output::start(sink, cumulative, cancel.clone())
         .map_err(|error| End::Failed(format!("Cannot start writing to stdout: {error}")))?;
+    let output = Arc::new(output);
+    session.control().set_ui(Arc::new(Quiet(Some(output.clone()))));
     output.line(&session.header()).map_err(|error| broken_stdout(&error))?;
     let mut broken = None;
     // A reader that has gone aborts the run, through `cancel`; the answer so far is stored as of any abort.

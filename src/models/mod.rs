@@ -22,6 +22,7 @@ use crate::llm::secret::{Secret, Vault, is_secret_name};
 use crate::models::catalogue::Section;
 use config::ModelsFile;
 pub use config::ProviderConfig;
+pub use schema::json_schema;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt;

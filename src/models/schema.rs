@@ -3,7 +3,7 @@
 //! A table describes the file; [`check`] compares a document with it. Unknown fields are accepted, since a
 //! newer version may define them.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Maximum number of problems reported for a file.
 const PROBLEMS_MAX: usize = 8;
@@ -169,6 +169,15 @@ const INPUT_LIMITS: Kind = Object(&[
 /// accepts what is valid for any protocol, which leaves only this field to check.
 const COMPAT: Kind = Object(&[field("supportsLongCacheRetention", Bool)]);
 
+/// The JSON Schema of the file.
+pub fn json_schema() -> Value {
+    let mut schema = FILE.json_schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "models.json of pi".into();
+    schema["properties"]["$schema"] = json!({"type": "string"});
+    schema
+}
+
 /// The problems of `document`, one line each; empty if it is valid.
 pub fn check(document: &Value) -> Vec<String> {
     let mut problems = Vec::new();
@@ -236,6 +245,39 @@ impl Kind {
         }
     }
 
+    fn json_schema(&self) -> Value {
+        match self {
+            Bool => json!({"type": "boolean"}),
+            Text => json!({"type": "string"}),
+            Word => json!({"type": "string", "minLength": 1}),
+            TextOrNull => json!({"type": ["string", "null"]}),
+            Number => json!({"type": "number"}),
+            Positive => json!({"type": "number", "exclusiveMinimum": 0}),
+            Whole(least, most) => {
+                let mut schema = json!({"type": "integer", "minimum": least});
+                if most.is_finite() {
+                    schema["maximum"] = (*most).into();
+                }
+                schema
+            }
+            OneOf(words) => json!({"enum": words}),
+            List(kind) => json!({"type": "array", "items": kind.json_schema()}),
+            Table(kind) => json!({"type": "object", "additionalProperties": kind.json_schema()}),
+            Object(fields) => {
+                let property = |field: &Field| (field.name.to_owned(), field.kind.json_schema());
+                let properties: Map<String, Value> = fields.iter().map(property).collect();
+                let required: Vec<&str> =
+                    fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+                let mut schema = json!({"type": "object", "properties": properties});
+                if !required.is_empty() {
+                    schema["required"] = required.into();
+                }
+                schema
+            }
+            Anything => json!({}),
+        }
+    }
+
     fn describe(&self) -> String {
         match self {
             Bool => "boolean".into(),
@@ -272,7 +314,6 @@ fn missing(fields: &[Field], map: &Map<String, Value>, path: &str, problems: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[track_caller]
     fn check_document(document: Value, expected: &[&str]) {

@@ -2,6 +2,7 @@
 //!
 //! A wildcard at the start of a name does not match a dot.
 
+use super::place::MANIFEST;
 use crate::base::glob::{Dialect, Glob};
 use std::path::{Component, Path, PathBuf};
 
@@ -49,7 +50,7 @@ impl Choice {
     pub fn allow(&self, file: &Path, base: &Path) -> bool {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let name = |path: &Path| path.file_name().map(|name| text(Path::new(name)));
-        let folder = file.parent().filter(|_| file.ends_with("SKILL.md"));
+        let folder = file.parent().filter(|_| file.ends_with("SKILL.md") || file.ends_with(MANIFEST));
         let exact: Vec<String> = std::iter::once(file)
             .chain(folder)
             .flat_map(|path| [text(&relative(base, path)), text(path)])

@@ -8,8 +8,8 @@ use super::pattern::{Choice, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
 use super::text_file::{self, Bounds};
-use crate::base::file;
 use crate::base::ignore::Rules;
+use crate::base::{executable, file};
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,12 @@ pub enum Kind {
     Skills,
     Prompts,
     Themes,
+    /// Programs, and manifests of programs.
+    Extensions,
 }
+
+/// The file that says how an extension is started.
+pub const MANIFEST: &str = "pi-extension.json";
 
 impl Kind {
     /// Returns the name of the setting and of the folders.
@@ -35,6 +40,7 @@ impl Kind {
             Self::Skills => "skills",
             Self::Prompts => "prompts",
             Self::Themes => "themes",
+            Self::Extensions => "extensions",
         }
     }
 
@@ -42,6 +48,7 @@ impl Kind {
         match self {
             Self::Skills | Self::Prompts => ".md",
             Self::Themes => ".json",
+            Self::Extensions => MANIFEST,
         }
     }
 }
@@ -123,7 +130,9 @@ impl Places<'_> {
     /// there.
     pub fn named(&self, kind: Kind, path: &Path) -> Option<Vec<Source>> {
         let about = std::fs::metadata(path).ok()?;
-        let files = if about.is_dir() {
+        let files = if about.is_dir() && kind == Kind::Extensions {
+            programs(path)
+        } else if about.is_dir() {
             let layout = if kind == Kind::Skills { Layout::SkillsTop } else { Layout::Flat };
             walk(path, kind, layout)
         } else {
@@ -151,6 +160,7 @@ impl Places<'_> {
             let path = tidy(&self.resolve(entry.trim(), base));
             let mut named = path.as_path();
             let files = match std::fs::metadata(&path) {
+                Ok(about) if about.is_dir() && found.kind == Kind::Extensions => programs(&path),
                 Ok(about) if about.is_dir() => {
                     let layout = if found.kind == Kind::Skills { Layout::SkillsTop } else { Layout::Deep };
                     walk(&path, found.kind, layout)
@@ -239,11 +249,35 @@ impl Search {
             _ => Layout::Flat,
         };
         let rules = Choice::new(list, false, self.home.as_deref());
-        for file in walk(folder, self.kind, layout) {
+        let files = match self.kind {
+            Kind::Extensions => programs_below(folder),
+            kind => walk(folder, kind, layout),
+        };
+        for file in files {
             let is_on = rules.allow(&file, base);
             self.add(file, Found::Looked, scope, Some(base), is_on);
         }
     }
+}
+
+/// The extension that a folder is, or those that lie in it.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let manifest = folder.join(MANIFEST);
+    if manifest.is_file() { vec![manifest] } else { programs_below(folder) }
+}
+
+/// The extensions right in a folder: programs, and folders with a manifest.
+fn programs_below(folder: &Path) -> Vec<PathBuf> {
+    let walk = WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true).sort_by_file_name();
+    let entries = walk.into_iter().flatten().take(ENTRIES_MAX);
+    let seen = entries.filter(|entry| !entry.file_name().as_bytes().starts_with(b"."));
+    let program = |entry: walkdir::DirEntry| {
+        let path = entry.into_path();
+        let manifest = path.join(MANIFEST);
+        let file = if manifest.is_file() { manifest } else { path };
+        (file.ends_with(MANIFEST) || executable::is_one(&file)).then_some(file)
+    };
+    seen.filter_map(program).collect()
 }
 
 /// Returns the files of a kind below `top`, sorted by name. Links are followed; hidden entries,

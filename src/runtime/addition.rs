@@ -5,7 +5,6 @@
 //! conversation has recorded.
 
 use super::config::{Config, ToolOverrides};
-use super::control::Control;
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
@@ -18,6 +17,8 @@ pub struct Addition {
     /// A tool named like a built-in one takes its place.
     pub tools: Vec<Arc<dyn Tool>>,
     pub commands: Vec<Arc<dyn SlashCommand>>,
+    /// Actions of keys, by the names of the keys as in `keybindings.json`.
+    pub shortcuts: Vec<(String, Arc<dyn SlashCommand>)>,
     /// Sections of the system prompt: name and text.
     pub sections: Vec<(String, String)>,
     /// The `sourceInfo` that other programs are told.
@@ -110,6 +111,12 @@ impl Additions {
         self.0.iter().find(|(_, addition)| has(addition)).map(|(_, addition)| &addition.source)
     }
 
+    /// Actions of keys. The last one of a key counts.
+    pub fn shortcuts(&self) -> impl Iterator<Item = (&str, &Arc<dyn SlashCommand>)> {
+        let all = self.0.iter().rev().flat_map(|(_, addition)| &addition.shortcuts);
+        all.map(|(key, action)| (key.as_str(), action))
+    }
+
     pub fn add_sections(&self, sections: &mut Map<String, Value>) {
         for (name, text) in self.0.iter().flat_map(|(_, addition)| &addition.sections) {
             sections.insert(name.clone(), text.as_str().into());
@@ -158,8 +165,13 @@ impl ToolOverrides {
         };
         let by_settings = changed(settings.unwrap_or_default(), usual);
         match &self.selection {
+            Some(Selection::Only(entries)) if entries.contains(name) => Some(true),
             Some(Selection::Only(entries)) => {
-                entries.iter().any(|entry| selection::matches(entry, name)).then_some(true)
+                let is_matched = entries.iter().any(|entry| selection::matches(entry, name));
+                // Tools of MCP servers stay within reach of other tools, unless the list speaks of such tools.
+                let stays =
+                    selection::is_mcp(name) && !entries.iter().any(|entry| entry.starts_with("mcp__"));
+                (is_matched || stays).then_some(is_matched && usual)
             }
             Some(Selection::Change(entries)) => Some(changed(entries, by_settings)),
             None => Some(by_settings),
@@ -171,36 +183,6 @@ impl Config {
     pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
         self.tool_overrides.admit(tool, settings.as_deref())
-    }
-}
-
-impl Control {
-    /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
-    pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
-        self.state().set_addition(owner, addition)
-    }
-
-    /// Takes away what `owner` added.
-    pub fn remove_addition(&self, owner: &Owner) {
-        self.state().remove_addition(owner);
-    }
-
-    /// The slash commands that were added.
-    pub fn added_commands(&self) -> Vec<NamedCommand> {
-        self.state().additions.commands()
-    }
-
-    /// The added command that `text` calls, and its arguments.
-    pub fn added_command(&self, text: &str) -> Option<(NamedCommand, String)> {
-        let call = text.strip_prefix('/')?;
-        let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        let command = self.added_commands().into_iter().find(|command| command.name == name)?;
-        Some((command, arguments.to_owned()))
-    }
-
-    /// Where the tool with this name comes from; none for a built-in one.
-    pub fn tool_source(&self, name: &str) -> Option<Value> {
-        self.state().additions.source(name).cloned()
     }
 }
 
@@ -243,6 +225,7 @@ mod tests {
         Addition {
             tools: tools.iter().map(|name| tool(name, Exposure::Direct)).collect(),
             commands: commands.iter().map(|name| Arc::new(Named(name)) as Arc<dyn SlashCommand>).collect(),
+            shortcuts: Vec::new(),
             sections: tools.iter().map(|name| ((*name).to_owned(), "text".to_owned())).collect(),
             source: Value::Null,
         }

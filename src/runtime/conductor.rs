@@ -4,26 +4,27 @@
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
 use super::control::{self, Control, InterruptMode};
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, RETRY_CANCELLED};
+use super::hook::Hooked;
 use super::image::blocked;
 use super::limit::{Guard, Verdict};
 use super::outcome;
 use super::retry;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
-use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Request};
-use crate::agent::tool::Tool;
+use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
+use crate::agent::tool::{Tool, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
 use crate::llm::message::{
-    AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolReference, now_ms,
+    AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolCall, ToolReference, now_ms,
 };
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
 use crate::session::entry::ContextEdit;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Connects one run of the agent's loop to its session.
@@ -41,6 +42,11 @@ pub(super) struct Conductor<'a> {
     pub attempt: u64,
     /// Answers that were requested again because they were not the wanted JSON value.
     pub output_retries: usize,
+    pub hooked: Hooked,
+    /// What handlers have made of the run before it began.
+    pub system_prompt: Option<String>,
+    /// Turns of the run.
+    pub turns: u64,
     /// True before the first request. Steering messages that arrived after the prompt then stay queued until
     /// the second request.
     pub is_first: bool,
@@ -90,7 +96,7 @@ impl Conductor<'_> {
         };
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
         if self.control.wait_to_retry(self.cancel, retry::with_jitter(delay)) {
-            return self.end_retries("Retry cancelled").map(|()| false);
+            return self.end_retries(RETRY_CANCELLED).map(|()| false);
         }
         Ok(true)
     }
@@ -161,6 +167,16 @@ impl Host for Conductor<'_> {
             _ => {}
         }
         (self.listener)(&Event::Agent(*event))?;
+        let turn = self.turns;
+        if matches!(event, AgentEvent::TurnEnd { .. }) {
+            self.turns += 1;
+        }
+        let more = || match event {
+            AgentEvent::TurnStart => json!({"turnIndex": turn, "timestamp": now_ms()}),
+            AgentEvent::TurnEnd { .. } => json!({"turnIndex": turn}),
+            _ => Value::Null,
+        };
+        self.hooked.event(&Event::Agent(*event), more, self.cancel);
         if let AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } = event
             && self.attempt > 0
             && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
@@ -170,6 +186,22 @@ impl Host for Conductor<'_> {
             (self.listener)(&Event::AutoRetryEnd { success: true, attempt, final_error: None })?;
         }
         Ok(())
+    }
+
+    fn revise(&mut self, message: AgentMessage) -> AgentMessage {
+        self.hooked.message_end(message, self.cancel)
+    }
+
+    fn before_call(
+        &mut self,
+        call: &ToolCall,
+        arguments: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Refusal> {
+        self.hooked.tool_call(call, arguments, self.cancel)
+    }
+
+    fn after_call(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: &mut bool) {
+        self.hooked.tool_result(call, output, is_error, self.cancel);
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
@@ -215,6 +247,10 @@ impl Host for Conductor<'_> {
             let state = self.control.state();
             (state.sections.clone(), state.absent_tools())
         };
+        let sections = match &self.system_prompt {
+            Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
+            None => sections,
+        };
         if let Some(update) = update(&head, &sections, &agent.tools, &absent) {
             pending.insert(0, AgentMessage::System(Arc::new(update)));
         }
@@ -228,11 +264,13 @@ impl Host for Conductor<'_> {
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
+        let changed = self.hooked.context(messages, self.cancel);
+        let messages = changed.as_deref().unwrap_or(messages);
         let absent = self.control.state().absent_tools();
         let offered = (!absent.is_empty()).then(|| without_tools(messages, &absent));
         match self.config.services.block_images {
             true => Some(blocked::without(offered.as_deref().unwrap_or(messages))),
-            false => offered,
+            false => offered.or(changed),
         }
     }
 

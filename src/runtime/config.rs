@@ -55,6 +55,8 @@ pub struct Config {
     pub tools: Vec<Arc<dyn Tool>>,
     /// Which of the tools that are added later may be used.
     pub tool_overrides: ToolOverrides,
+    /// True if what the project brings may be used.
+    pub trusts_project: bool,
     pub prompt: Prompt,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
@@ -147,6 +149,8 @@ pub struct ResourceOverrides {
     pub themes: Vec<String>,
     pub no_themes: bool,
     pub use_theme: Option<String>,
+    pub extensions: Vec<String>,
+    pub no_extensions: bool,
 }
 
 impl ToolOverrides {
@@ -285,7 +289,7 @@ impl Inputs {
         (Themes { files, wanted: over.use_theme.clone() }, missing)
     }
 
-    fn places(&self) -> Places<'_> {
+    pub fn places(&self) -> Places<'_> {
         Places {
             agent: self.dirs.agent(),
             home: self.dirs.home(),
@@ -376,6 +380,7 @@ pub fn configure(
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
         tool_overrides: over.tools.clone(),
+        trusts_project: inputs.is_trusted,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {

@@ -35,6 +35,9 @@ impl Reason {
     }
 }
 
+/// The final error of retries that the user has ended.
+pub const RETRY_CANCELLED: &str = "Retry cancelled";
+
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     Agent(AgentEvent<'a>),

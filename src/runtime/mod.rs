@@ -9,12 +9,15 @@ pub mod config;
 pub mod control;
 mod describe;
 pub mod event;
+pub mod event_json;
 pub mod expand;
 mod export;
+pub mod hook;
 mod image;
 pub mod limit;
 mod local_servers;
 mod model;
+pub mod nested;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
@@ -33,7 +36,9 @@ pub mod stats;
 pub mod stored;
 pub mod succession;
 mod summary;
+pub mod task;
 pub mod tree;
+pub mod ui;
 pub mod undo;
 
 #[cfg(test)]
@@ -54,7 +59,7 @@ pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 pub use crate::base::cancel::CancelToken;
 pub use crate::base::executable;
-pub use crate::llm::event::{AssistantEvent, Fold};
+pub use crate::llm::event::AssistantEvent;
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::message::{
     AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage,

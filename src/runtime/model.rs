@@ -6,6 +6,7 @@ use crate::agent::run::Fatal;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
 use crate::models::resolve::{DEFAULT_THINKING, Scoped};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ impl Models<'_> {
         let Some(model) = services.registry.find(provider, id).filter(|_| services.usable(provider)) else {
             return Ok(None);
         };
-        self.use_model(model.clone(), None, emit)?;
+        self.use_model(model.clone(), None, "set", emit)?;
         Ok(Some(model))
     }
 
@@ -106,7 +107,7 @@ impl Models<'_> {
         let Some(next) = models.get((at + step) % models.len()).cloned() else {
             return Ok(None);
         };
-        let thinking = self.use_model(next.model.clone(), next.thinking, emit)?;
+        let thinking = self.use_model(next.model.clone(), next.thinking, "cycle", emit)?;
         Ok(Some(Cycled { model: next.model, thinking, is_scoped }))
     }
 
@@ -114,8 +115,11 @@ impl Models<'_> {
         &self,
         model: Arc<Model>,
         asked: Option<ThinkingLevel>,
+        source: &str,
         emit: Emit<'_>,
     ) -> Result<ThinkingLevel, Fatal> {
+        let previous = self.current();
+        let selected = model.clone();
         let level = {
             let mut log = self.control.log();
             log.append_model_change(&model.provider, &model.id)?;
@@ -128,6 +132,9 @@ impl Models<'_> {
             state.model = model;
             level
         };
+        let fields =
+            || json!({"model": selected.shown(), "previousModel": previous.shown(), "source": source});
+        self.control.hooked().tell("model_select", fields, self.control.root());
         self.set_thinking(level, emit)
     }
 
@@ -144,7 +151,7 @@ impl Models<'_> {
 
     /// Sets the thinking level, clamped to what the model supports. Returns the level that is set.
     pub fn set_thinking(&self, wanted: ThinkingLevel, emit: Emit<'_>) -> Result<ThinkingLevel, Fatal> {
-        let level = {
+        let (level, before) = {
             let mut log = self.control.log();
             let (level, before) = {
                 let state = self.control.state();
@@ -155,9 +162,11 @@ impl Models<'_> {
             }
             log.append_thinking_level(level.name())?;
             self.control.state().thinking = level;
-            level
+            (level, before)
         };
         emit(&Event::ThinkingLevelChanged { level });
+        let fields = || json!({"level": level, "previousLevel": before});
+        self.control.hooked().tell("thinking_level_select", fields, self.control.root());
         Ok(level)
     }
 

@@ -89,6 +89,12 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(end)
 }
 
+/// True for the names of tools that MCP servers offer.
+pub fn is_mcp(name: &str) -> bool {
+    name.starts_with("mcp__")
+        || ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"].contains(&name)
+}
+
 /// True if `entry` names a tool of another program that shares pi's settings.
 pub fn is_foreign(entry: &str) -> bool {
     const NAMES: [&str; 6] = [

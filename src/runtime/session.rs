@@ -24,7 +24,7 @@ use crate::session::Notice;
 use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
 use crate::tools::Workspace;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::{Arc, PoisonError};
 
 pub struct Session {
@@ -130,6 +130,7 @@ impl Session {
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
+        self.control.hooked().0.iter().for_each(|hooks| hooks.before_prompt(&cancel));
         self.refresh()?;
         // Without a key nothing is stored, so that no empty conversation is left.
         self.check_key(&cancel)?;
@@ -183,8 +184,10 @@ impl Session {
         };
         // The log may have moved to another file.
         self.update_child_env();
-        let told = listener(&Event::AgentSettled { aborted: cancel.is_cancelled() });
+        let settled = Event::AgentSettled { aborted: cancel.is_cancelled() };
+        let told = listener(&settled);
         ticket.wake_idle();
+        self.control.hooked().event(&settled, || Value::Null, self.control.root());
         outcome.and(told)
     }
 
@@ -201,6 +204,10 @@ impl Session {
         listener: Listener<'_>,
         cancel: &CancelToken,
     ) -> Result<(), Fatal> {
+        let mut messages = vec![message];
+        messages.append(&mut self.control.state().next_turn);
+        let preparation = self.control.prepare_run(&messages[0], cancel);
+        messages.extend(preparation.messages);
         let mut conductor = Conductor {
             control: &self.control,
             config: &self.config,
@@ -210,13 +217,16 @@ impl Session {
             failure: &mut self.failure,
             listener,
             cancel,
+            hooked: self.control.hooked(),
+            system_prompt: preparation.system_prompt,
+            turns: 0,
             attempt: 0,
             output_retries: 0,
             is_first: true,
         };
         let mut agent = self.control.agent();
         conductor.compactor(&agent).check(Moment::BeforePrompt)?;
-        let mut input = Input::Prompt(vec![message]);
+        let mut input = Input::Prompt(messages);
         loop {
             let failure = run::run(&mut agent, input, &mut conductor, cancel)?;
             if conductor.ended_by.is_some() {
@@ -304,6 +314,10 @@ impl Session {
 
     /// Closes the session and its log.
     pub fn close(self) -> Result<(), Fatal> {
+        // The token of the process may be cancelled already; handlers have limits of their own.
+        let quits = || json!({"reason": "quit"});
+        self.control.hooked().tell("session_shutdown", quits, &CancelToken::new());
+        self.control.close_hooks();
         self.control.write_held_back()?;
         self.control.close()
     }

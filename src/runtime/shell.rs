@@ -7,22 +7,26 @@ use crate::base::cancel::CancelToken;
 use crate::llm::message::now_ms;
 use crate::tools::bash::{self, Request};
 use crate::tools::plain::{Decoder, Sink};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Maximum number of the user's commands that run at once.
 const SHELLS_MAX: usize = 64;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellResult {
     pub output: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
+    #[serde(default)]
     pub cancelled: bool,
+    #[serde(default)]
     pub truncated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
 }
 
@@ -72,7 +76,31 @@ impl Shell {
         told: &mut dyn FnMut(&str),
     ) -> Result<(ShellResult, AgentMessage), Fatal> {
         let workspace = self.control.state().config.workspace.clone();
-        let vault = workspace.vault.clone();
+        let mut asked = Ok(None);
+        let mut changed = None;
+        let fields = || {
+            json!({"command": command, "excludeFromContext": exclude_from_context == Some(true),
+                "cwd": workspace.cwd.to_string_lossy()})
+        };
+        self.control.hooked().ask("user_bash", fields, &self.cancel, &mut |_, result| {
+            asked = result.and_then(|mut result| {
+                changed = result["command"].as_str().map(str::to_owned);
+                let given = result.get_mut("result").filter(|given| !given.is_null()).map(Value::take);
+                given
+                    .map(serde_json::from_value::<ShellResult>)
+                    .transpose()
+                    .map_err(|error| error.to_string())
+            });
+            match (&asked, &changed) {
+                (Ok(None), None) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        });
+        if let Some(result) = asked.map_err(Fatal)? {
+            told(&result.output);
+            return self.end(command, result, exclude_from_context);
+        }
+        let command = changed.as_deref().unwrap_or(command);
         let live = RefCell::new((Live::default(), told));
         let on_output = |bytes: &[u8]| {
             let (live, told) = &mut *live.borrow_mut();
@@ -92,6 +120,16 @@ impl Shell {
             truncated: run.is_truncated(),
             full_output_path: run.full_output_path().map(|path| path.to_string_lossy().into_owned()),
         };
+        self.end(command, result, exclude_from_context)
+    }
+
+    fn end(
+        &self,
+        command: &str,
+        result: ShellResult,
+        exclude_from_context: Option<bool>,
+    ) -> Result<(ShellResult, AgentMessage), Fatal> {
+        let vault = self.control.state().config.workspace.vault.clone();
         let message = AgentMessage::BashExecution(Arc::new(BashExecution {
             command: vault.hide(command).into_owned(),
             output: result.output.clone(),

@@ -6,10 +6,37 @@ use crate::auth::provider;
 use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::Model;
-use crate::models::resolve;
+use crate::models::{Configured, resolve};
+use crate::resources::settings::{self, Settings};
+use crate::session::id;
 use std::sync::Arc;
 
 pub use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
+
+/// The UUID of this installation, if the sign-in of `provider` requires it. Created on first use and kept in the
+/// user's settings as `deviceId`.
+pub fn device_for(
+    provider: &str,
+    configured: &Configured,
+    settings: &Settings,
+) -> Result<Option<String>, String> {
+    if !Credentials::method(provider, configured).is_some_and(|method| method.needs_device) {
+        return Ok(None);
+    }
+    let device = match settings.text("deviceId") {
+        Some(known) if !id::is_session_id(known) => {
+            let path = settings.path().display();
+            return Err(format!("\"deviceId\" in {path} is \"{known}\", which is no UUID; remove it"));
+        }
+        Some(known) => known.to_owned(),
+        None => {
+            let made = id::session_id();
+            settings::write(settings.path(), &[("deviceId", Some(made.as_str().into()))])?;
+            made
+        }
+    };
+    Ok(Some(device))
+}
 
 /// A kind of credential: a sign-in or an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,7 +142,8 @@ impl SignIns<'_> {
         let services = &config.services;
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
-        credentials.sign_in(provider, &configured, interaction, cancel)?;
+        let device = device_for(provider, &configured, &config.settings).map_err(Failure::Because)?;
+        credentials.sign_in(provider, &configured, device.as_deref(), interaction, cancel)?;
         self.use_allowed_models();
         Ok(())
     }

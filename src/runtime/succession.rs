@@ -8,6 +8,7 @@ use super::control::Parts;
 use super::session::Session;
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ pub enum NotOpened {
     Held(String),
     /// The session's recorded folder, which does not exist any more.
     FolderGone(PathBuf),
+    /// A handler cancelled it.
+    Cancelled,
     Failed(String),
 }
 
@@ -87,18 +90,22 @@ impl Succession {
 
 impl Session {
     /// Starts an empty conversation in the current folder. `parent` is the path of the session to record as
-    /// its origin.
-    pub fn start_new(&mut self, parent: Option<String>) -> Result<(), Fatal> {
+    /// its origin. False if a handler cancels it.
+    pub fn start_new(&mut self, parent: Option<String>) -> Result<bool, Fatal> {
+        if !self.permits("session_before_switch", json!({"reason": "new"})) {
+            return Ok(false);
+        }
         let cwd = self.cwd();
         let succession = self.next()?;
         let log = succession.create(&cwd, parent)?;
-        self.go_on_with(log)
+        self.go_on_with(log, "new").map(|()| true)
     }
 
-    /// Opens the session at `path`, or starts a new one if there is no such file.
-    pub fn open_other(&mut self, path: &Path) -> Result<(), Fatal> {
+    /// Opens the session at `path`, or starts a new one if there is no such file. False if a handler cancels it.
+    pub fn open_other(&mut self, path: &Path) -> Result<bool, Fatal> {
         match self.visit(path, Way::Open, Folder::Own) {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
+            Err(NotOpened::Cancelled) => Ok(false),
             Err(NotOpened::Held(reason) | NotOpened::Failed(reason)) => Err(Fatal(reason)),
             Err(NotOpened::FolderGone(home)) => Err(Fatal(format!(
                 "Stored session working directory does not exist: {}\nSession file: {}\nCurrent working directory: {}",
@@ -123,6 +130,10 @@ impl Session {
         {
             return Err(NotOpened::FolderGone(home));
         }
+        let target = json!({"reason": "resume", "targetSessionFile": path.to_string_lossy()});
+        if !self.permits("session_before_switch", target) {
+            return Err(NotOpened::Cancelled);
+        }
         if is_own && way == Way::Open {
             // A session file has one writer: this session releases the file first.
             self.control().close()?;
@@ -135,7 +146,7 @@ impl Session {
             (Way::Open, None) => Log::open(&path, &cwd, SyncMode::Turn),
         };
         let parts = (self.next()?.make)(log?, folder).map_err(NotOpened::Failed)?;
-        Ok(self.replace(parts)?)
+        Ok(self.succeed(parts, if way == Way::Fork { "fork" } else { "resume" })?)
     }
 
     /// Copies a session file to the sessions of this folder. Returns the path of the copy.
@@ -153,8 +164,12 @@ impl Session {
         Ok(imported.path)
     }
 
-    /// Switches to a fork that ends before the user message `entry`. Returns the message's text.
-    pub fn fork_before(&mut self, entry: &str) -> Result<String, Fatal> {
+    /// Switches to a fork that ends before the user message `entry`. Returns the message's text; none if a handler
+    /// cancels it.
+    pub fn fork_before(&mut self, entry: &str) -> Result<Option<String>, Fatal> {
+        if !self.permits("session_before_fork", json!({"entryId": entry, "position": "before"})) {
+            return Ok(None);
+        }
         let (log, text) = {
             let log = self.control().log();
             let is_first = log.entry(entry).is_some_and(|entry| entry.parent_id.is_none());
@@ -163,36 +178,69 @@ impl Session {
             }
             log.fork_before(entry)?
         };
-        self.go_on_with(log)?;
-        Ok(text)
+        self.go_on_with(log, "fork")?;
+        Ok(Some(text))
     }
 
-    /// Changes to a copy of the current branch.
-    pub fn fork_here(&mut self) -> Result<(), Fatal> {
+    /// Changes to a copy of the current branch. False if a handler cancels it.
+    pub fn fork_here(&mut self) -> Result<bool, Fatal> {
+        let leaf = self.control().log().leaf().map(str::to_owned);
+        let leaf = leaf.ok_or_else(|| Fatal("Cannot clone session: no current entry selected".into()))?;
+        self.fork_at(&leaf)
+    }
+
+    /// Changes to a copy of the branch that ends with `entry`. False if a handler cancels it.
+    pub fn fork_at(&mut self, entry: &str) -> Result<bool, Fatal> {
+        if !self.permits("session_before_fork", json!({"entryId": entry, "position": "at"})) {
+            return Ok(false);
+        }
         let log = {
             let log = self.control().log();
-            let Some(leaf) = log.leaf() else {
-                let message = "Cannot clone session: no current entry selected";
-                return Err(Fatal(message.into()));
-            };
             check_saved(&log)?;
-            log.fork_at(leaf)?
+            log.fork_at(entry)?
         };
-        self.go_on_with(log)
+        self.go_on_with(log, "fork").map(|()| true)
     }
 
     /// Reloads settings, models, skills, templates, context files and prompts. The conversation, its model
     /// and its active tools stay; the next request tells the model what changed.
     pub fn reload(&mut self) -> Result<(), Fatal> {
         let config = self.control().config();
+        self.tell("session_shutdown", json!({"reason": "reload"}));
         let config = (self.next()?.renew)(&config).map_err(Fatal)?;
         self.reconfigure(Arc::new(config));
+        self.open("reload");
         Ok(())
     }
 
-    fn go_on_with(&mut self, log: Log) -> Result<(), Fatal> {
+    /// Waits a moment for handlers that are being started, and tells them that the session has begun.
+    pub fn open(&self, reason: &str) {
+        self.control().settle_hooks();
+        self.tell("session_start", json!({"reason": reason}));
+    }
+
+    fn permits(&self, event: &str, fields: Value) -> bool {
+        self.control().hooked().permits(event, || fields, self.control().root())
+    }
+
+    pub(super) fn tell(&self, event: &str, fields: Value) {
+        self.control().hooked().tell(event, || fields, self.control().root());
+    }
+
+    fn go_on_with(&mut self, log: Log, reason: &str) -> Result<(), Fatal> {
         let parts = (self.next()?.make)(log, Folder::Own).map_err(Fatal)?;
-        self.replace(parts)
+        self.succeed(parts, reason)
+    }
+
+    /// Goes on with another conversation, and tells of it.
+    fn succeed(&mut self, parts: Parts, reason: &str) -> Result<(), Fatal> {
+        let target = parts.conversation.path().map(|path| path.to_string_lossy().into_owned());
+        self.tell("session_shutdown", json!({"reason": reason, "targetSessionFile": target}));
+        let previous = self.control().log().path().map(|path| path.to_string_lossy().into_owned());
+        self.replace(parts)?;
+        self.control().settle_hooks();
+        self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
+        Ok(())
     }
 
     fn cwd(&self) -> PathBuf {

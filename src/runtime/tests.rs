@@ -40,6 +40,7 @@ fn session(dir: &TempDir) -> Session {
         absent: Vec::new(),
         config: Config {
             tool_overrides: Default::default(),
+            trusts_project: false,
             services,
             settings,
             workspace: Arc::new(dir.workspace()),
@@ -52,6 +53,7 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
+            trusts_project: true,
         },
     };
     Session::new(parts, None, &CancelToken::new())

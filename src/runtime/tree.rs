@@ -5,7 +5,7 @@
 //! its text is returned for editing.
 
 use super::compaction::{self, NotCompacted};
-use super::control::Tree;
+use super::control::{Control, Tree};
 use super::event::Listener;
 use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
@@ -17,7 +17,8 @@ use crate::llm::model::ThinkingLevel;
 use crate::session::compaction::branch::{self, Branch};
 use crate::session::compaction::prompt;
 use crate::session::entry::{Body, BranchSummary, Entry};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
 
 /// Options of a move in the tree.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,8 +72,25 @@ impl Session {
             };
             (entry, abandoned)
         };
-        let mut summary = None;
-        if !abandoned.is_empty() {
+        let old_leaf = control.log().leaf().map(str::to_owned);
+        let mut asked = Asked {
+            summary: None,
+            instructions: how.instructions.map(str::to_owned),
+            replace_instructions: how.replace_instructions,
+            label: how.label.map(str::to_owned),
+        };
+        if !asked.ask(control, target, &how, cancel) {
+            return Ok(Moved { cancelled: true, ..Moved::default() });
+        }
+        let how = Move {
+            instructions: asked.instructions.as_deref(),
+            replace_instructions: asked.replace_instructions,
+            label: asked.label.as_deref(),
+            ..how
+        };
+        let from_handler = asked.summary.is_some();
+        let mut summary = asked.summary.take();
+        if summary.is_none() && !abandoned.is_empty() {
             let window = match compactor.model.context_window {
                 0 => 128_000,
                 window => window,
@@ -121,7 +139,78 @@ impl Session {
         control.restore_tools();
         *compactor.state = compaction::State::default();
         self.has_moved = true;
+        let new_leaf = self.control().log().leaf().map(str::to_owned);
+        let mut fields = json!({"newLeafId": new_leaf, "oldLeafId": old_leaf, "fromExtension": from_handler});
+        if let Some(entry) = &summary_entry {
+            fields["summaryEntry"] = json!(entry);
+        }
+        self.tell("session_tree", fields);
         Ok(Moved { editor_text, summary_entry, ..Moved::default() })
+    }
+}
+
+/// What handlers say of a move before it is made.
+struct Asked {
+    summary: Option<BranchSummary>,
+    instructions: Option<String>,
+    replace_instructions: bool,
+    label: Option<String>,
+}
+
+impl Asked {
+    /// Asks the handlers. False if one cancels the move.
+    fn ask(&mut self, control: &Control, target: &str, how: &Move<'_>, cancel: &CancelToken) -> bool {
+        let mut is_cancelled = false;
+        let fields = || {
+            let (left, common, leaf) = {
+                let log = control.log();
+                let left = log.abandoned(target);
+                let entry = |position: &u32| log.entry_at(*position);
+                let entries: Vec<Entry> = left.iter().filter_map(entry).collect();
+                let common = entries
+                    .first()
+                    .map_or_else(|| log.leaf().map(str::to_owned), |first| first.parent_id.clone());
+                (entries, common, log.leaf().map(str::to_owned))
+            };
+            let mut preparation = json!({"targetId": target, "oldLeafId": leaf, "commonAncestorId": common,
+                "entriesToSummarize": left, "userWantsSummary": how.summarize,
+                "replaceInstructions": self.replace_instructions});
+            for (name, text) in [("customInstructions", &self.instructions), ("label", &self.label)] {
+                if let Some(text) = text {
+                    preparation[name] = text.as_str().into();
+                }
+            }
+            json!({"preparation": preparation})
+        };
+        let (mut summary, mut instructions, mut label, mut replaces) = (None, None, None, None);
+        control.hooked().ask("session_before_tree", fields, cancel, &mut |_, result| {
+            let result = result.unwrap_or_default();
+            if result["cancel"] == true {
+                is_cancelled = true;
+                return ControlFlow::Break(());
+            }
+            if let Some(text) = result["summary"]["summary"].as_str().filter(|_| how.summarize) {
+                summary = Some(BranchSummary {
+                    summary: text.to_owned(),
+                    details: result["summary"].get("details").cloned(),
+                    usage: result["summary"]
+                        .get("usage")
+                        .and_then(|usage| serde_json::from_value(usage.clone()).ok()),
+                    from_hook: Some(true),
+                    ..BranchSummary::default()
+                });
+            }
+            let text = |name: &str| result[name].as_str().map(str::to_owned);
+            instructions = text("customInstructions").or(instructions.take());
+            label = text("label").or(label.take());
+            replaces = result["replaceInstructions"].as_bool().or(replaces);
+            ControlFlow::Continue(())
+        });
+        self.summary = summary;
+        self.instructions = instructions.or(self.instructions.take());
+        self.label = label.or(self.label.take());
+        self.replace_instructions = replaces.unwrap_or(self.replace_instructions);
+        !is_cancelled
     }
 }
 

@@ -12,10 +12,25 @@ const GAP: Score = 20;
 const LATE: Score = 1;
 const EXACT: Score = -1000;
 const SWAPPED: Score = 50;
+/// Added for a word that only the other text has.
+const ELSEWHERE: Score = 10_000;
+/// Added for a word whose letters are not side by side: below every real match.
+const SCATTERED: Score = 100_000;
 
 /// Score of lower-case letters; `None` if not all of them occur. `5gpt` also matches `gpt-5`.
 fn score_of(query: &[char], text: &[char]) -> Option<Score> {
     lower_score(query, text).or_else(|| Some(lower_score(&swapped(query)?, text)?.saturating_add(SWAPPED)))
+}
+
+/// Score of a word in lower case: its letters in `text`, or the word itself in `other`.
+fn score_in_either(word: &[char], text: &[char], other: &[char]) -> Option<Score> {
+    let has = |text: &[char]| text.windows(word.len().max(1)).any(|part| part == word);
+    let score = score_of(word, text);
+    match score {
+        Some(score) if has(text) => Some(score),
+        _ if has(other) => Some(ELSEWHERE),
+        score => score.map(|score| score.saturating_add(SCATTERED)),
+    }
 }
 
 /// Score of letters and text in lower case.
@@ -77,30 +92,45 @@ pub fn filter<'a>(query: &str, texts: impl Iterator<Item = &'a str>) -> Vec<usiz
     Texts::new(texts).filter(query)
 }
 
+/// Like [`filter`], for pairs of texts: letters of a word may be scattered over the first text only.
+pub fn filter_pairs<'a>(query: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<usize> {
+    let pairs: Vec<_> = pairs.map(|(text, other)| (lower(text), lower(other))).collect();
+    ranked(query, pairs.iter().map(|(text, other)| (text.as_slice(), other.as_slice())))
+}
+
+fn lower(text: &str) -> Vec<char> {
+    text.to_lowercase().chars().collect()
+}
+
+fn ranked<'a>(query: &str, pairs: impl Iterator<Item = (&'a [char], &'a [char])>) -> Vec<usize> {
+    let words: Vec<Vec<char>> = query
+        .split(|letter: char| letter.is_whitespace() || letter == '/')
+        .filter(|word| !word.is_empty())
+        .map(lower)
+        .collect();
+    let all = |text: &[char], other: &[char]| {
+        words
+            .iter()
+            .try_fold(0, |sum: Score, word| Some(sum.saturating_add(score_in_either(word, text, other)?)))
+    };
+    let mut found: Vec<(Score, usize)> =
+        pairs.enumerate().filter_map(|(index, (text, other))| Some((all(text, other)?, index))).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, index)| index).collect()
+}
+
 /// Texts in a form for repeated searches.
 #[derive(Clone, Debug, Default)]
 pub struct Texts(Vec<Vec<char>>);
 
 impl Texts {
     pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
-        Self(texts.map(|text| text.to_lowercase().chars().collect()).collect())
+        Self(texts.map(lower).collect())
     }
 
     /// Like [`filter`].
     pub fn filter(&self, query: &str) -> Vec<usize> {
-        let words: Vec<Vec<char>> = query
-            .to_lowercase()
-            .split(|letter: char| letter.is_whitespace() || letter == '/')
-            .filter(|word| !word.is_empty())
-            .map(|word| word.chars().collect())
-            .collect();
-        let all = |text: &[char]| {
-            words.iter().try_fold(0, |sum: Score, word| Some(sum.saturating_add(score_of(word, text)?)))
-        };
-        let mut found: Vec<(Score, usize)> =
-            self.0.iter().enumerate().filter_map(|(index, text)| Some((all(text)?, index))).collect();
-        found.sort_unstable();
-        found.into_iter().map(|(_, index)| index).collect()
+        ranked(query, self.0.iter().map(|text| (text.as_slice(), [].as_slice())))
     }
 }
 
@@ -111,6 +141,23 @@ mod tests {
     fn score(query: &str, text: &str) -> Option<Score> {
         let letters = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
         score_of(&letters(query), &letters(text))
+    }
+
+    #[test]
+    fn scattered_letters_come_last_or_not_at_all() {
+        let models = ["gpt-oss-120b openai/plus", "claude-sonnet-4.5", "claude-opus-4.1"];
+        assert_eq!(filter("opus", models.into_iter())[0], 2);
+        let sessions = [
+            ("", "01a2-0b24 fix the parser"),
+            ("parser work", "77 hello"),
+            ("", "port 1024 is in use"),
+            ("p-a-r-s-e-r", "88 hi"),
+        ];
+        for (query, expected) in
+            [("1024", &[2][..]), ("parser", &[1, 0, 3]), ("pw", &[1]), ("hello 77", &[1])]
+        {
+            assert_eq!(filter_pairs(query, sessions.into_iter()), expected, "{query}");
+        }
     }
 
     #[test]

@@ -21,8 +21,14 @@ pub enum Reply {
     Keyboard(u32),
     /// Device attributes: every terminal replies to this query.
     Attributes,
+    /// The colour of text.
+    Foreground(u8, u8, u8),
+    /// A colour of the palette: its number, and the colour.
+    Palette(u8, u8, u8, u8),
     /// The background colour.
     Background(u8, u8, u8),
+    /// The terminal shows the status of programs (OSC 7501).
+    ProgramStatus,
     /// The colour scheme has changed to dark or light.
     Scheme { dark: bool },
     /// Position of the cursor, from 0.
@@ -211,6 +217,15 @@ const NAMES: [(&str, Code); 21] = [
     ("space", Code::Char(' ')),
     ("clear", Code::Clear),
 ];
+
+/// A regular expression of the usual spellings of keys. [`Key::parse`] takes any case.
+pub fn pattern() -> String {
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    format!(
+        "^((ctrl|control|shift|alt|option|meta|super|cmd|command)\\+)*({}|pageUp|pageDown|f[1-9]|f1[0-9]|f2[0-4]|.)$",
+        names.join("|")
+    )
+}
 
 fn code(name: &str) -> Option<Code> {
     if let Some((_, code)) = NAMES.iter().find(|(known, _)| *known == name) {

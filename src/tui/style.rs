@@ -32,6 +32,10 @@ impl Attributes {
     pub const INVERSE: Self = Self(16);
     pub const STRIKE: Self = Self(32);
 
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

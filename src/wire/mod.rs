@@ -10,6 +10,8 @@ pub mod balance;
 #[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;
 pub mod billed;
+#[cfg(test)]
+mod dump;
 pub mod endpoint;
 pub mod faux;
 pub mod google;

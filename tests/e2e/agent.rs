@@ -443,6 +443,12 @@ impl Outcome {
     }
 
     #[track_caller]
+    pub fn stdout_has(self, part: &str) -> Self {
+        assert!(self.stdout.contains(part), "{part:?} is not in {}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
     pub fn stderr_has(self, part: &str) -> Self {
         assert!(self.stderr.contains(part), "{part:?} is not in stderr: {}", self.stderr);
         self

@@ -166,8 +166,11 @@ fn wrong_words_are_refused_with_the_right_exit_code() {
         ("frob", 1, "Error: Unknown auth command \"frob\""),
         ("login nope", 1, "Unknown provider \"nope\""),
         ("login openai --method phone", 1, "Invalid method \"phone\""),
-        ("login openai --method browser", 1, "There is no sign-in for openai"),
-        ("login openai", 1, "--stdin"),
+        ("login groq --method browser", 1, "There is no sign-in for groq"),
+        ("login groq", 1, "--stdin"),
+        ("login groq --api-key", 1, "--stdin"),
+        ("login openai-codex --api-key --stdin", 1, "takes no API key"),
+        ("logout --api-key", 1, "Unknown option --api-key"),
         ("login openai-codex --stdin", 1, "takes no API key"),
         ("login", 1, "pi auth login <provider>"),
         ("login a b", 1, "does not take \"b\""),
@@ -324,11 +327,11 @@ fn a_key_is_typed_unseen_and_the_terminal_is_as_before() {
     for signal in [None, Some(libc::SIGTERM)] {
         let world = World::new();
         let (mut user, program) = terminal().expect("open a terminal");
-        let mut pi = auth(&world, "login openai");
+        let mut pi = auth(&world, "login groq");
         let clone = || Stdio::from(program.try_clone().expect("another handle"));
         let mut child =
             pi.command().stdin(clone()).stderr(clone()).stdout(Stdio::null()).spawn().expect("start pi");
-        read_until(&mut user, "API key for openai: ");
+        read_until(&mut user, "API key for groq: ");
         assert!(!echoes(&program));
         write!(user, "{CANARY}x").expect("type");
         let stars = "*".repeat(CANARY.len() + 1);
@@ -346,7 +349,7 @@ fn a_key_is_typed_unseen_and_the_terminal_is_as_before() {
         let code = child.wait().expect("wait for pi").code();
         assert!(echoes(&program), "the terminal does not echo any more");
         match signal {
-            None => assert_eq!((code, stored(&world)["openai"]["key"].as_str()), (Some(0), Some(CANARY))),
+            None => assert_eq!((code, stored(&world)["groq"]["key"].as_str()), (Some(0), Some(CANARY))),
             Some(_) => {
                 assert_eq!(code, Some(143));
                 assert!(!world.agent_dir().join("auth.json").exists());

@@ -41,6 +41,13 @@ fn the_manual_is_inside() {
     assert!(topics.contains("cli") && topics.contains("models"), "{topics}");
     let page = world.pi().words("docs cli").run().success().stdout;
     assert!(page.starts_with("# "), "{page}");
+    for name in ["settings", "models", "rpc"] {
+        let schema = world.pi().args(["docs", "schema", name]).run().success().stdout;
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        assert!(schema["$schema"].is_string(), "{schema}");
+    }
+    world.pi().words("docs schema nonsense").run().fails_with(2).stderr_has("keybindings");
+    world.pi().words("docs schema").run().fails_with(2).stderr_has("settings");
     world.pi().words("docs nonsense").run().fails_with(2).stderr_has("nonsense");
 }
 
@@ -147,7 +154,7 @@ fn a_base_url_in_the_environment_that_is_not_used_is_told_once() {
 #[test]
 fn words_of_the_reference_are_never_sent_as_a_prompt() {
     let (world, server) = world([]);
-    for words in ["mcp list", "mcp", "install npm:x", "uninstall npm:x", "remove npm:x", "list"] {
+    for words in ["install npm:x", "uninstall npm:x", "remove npm:x", "list"] {
         world.pi().words(words).run().fails_with(1).stderr_has("not part of this version");
     }
     world.pi().words("update").run().fails_with(1).stderr_has("pi does not replace itself");

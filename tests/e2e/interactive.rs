@@ -19,6 +19,53 @@ fn told(server: &Server) -> String {
 }
 
 #[test]
+fn a_quiet_start_may_leave_the_first_lines() {
+    for (quiet, header, resources) in
+        [("false", true, true), ("\"header\"", true, false), ("true", false, false)]
+    {
+        let (world, _server) = world([]);
+        world.write("AGENTS.md", "Be brief.");
+        world.write_config("settings.json", &format!("{{\"quietStartup\": {quiet}}}"));
+        let screen = Screen::start(world.pi().words("--model mock/m1"));
+        let text = screen.wait_for("m1");
+        assert_eq!(
+            (text.contains("pi v"), text.contains("AGENTS.md")),
+            (header, resources),
+            "{quiet}: {text}"
+        );
+        screen.quit();
+    }
+}
+
+#[test]
+fn the_terminal_is_told_what_pi_does_if_it_wants_to_know() {
+    let conversation = |wish: Option<&str>| {
+        let (open, held) = gate();
+        let (world, _server) = world([Reply::text("First. ").then_wait(held).then_text("Fine.")]);
+        let mut pi = world.pi().words("--model mock/m1 --name work");
+        if let Some(wish) = wish {
+            pi = pi.env("PI_PROGRAM_STATUS", wish);
+        }
+        let screen = Screen::start(pi);
+        screen.wait_for("m1");
+        screen.send("a question");
+        screen.wait_for("First.");
+        drop(open);
+        screen.wait_for("Fine.");
+        screen.wait_until_gone("Working");
+        screen.quit()
+    };
+    let raw = conversation(Some("1"));
+    let reports: Vec<&str> =
+        raw.split("\x1b]7501;").skip(1).map(|rest| rest.split_once("\x1b\\").unwrap().0).collect();
+    let named = |state: &str| format!("state={state}:app=pi:msg=d29yaw==");
+    assert_eq!(reports, ["state=idle:app=pi", &named("working"), &named("done"), "state=idle:app=pi"]);
+    let raw = conversation(None);
+    assert!(raw.contains("\x1b]7501;?\x1b\\") && !raw.contains("state="), "{raw}");
+    assert!(!conversation(Some("0")).contains("7501"));
+}
+
+#[test]
 fn a_prompt_is_answered_and_the_session_can_be_resumed() {
     let (world, server) = world([Reply::text("Hello from the model.")]);
     let screen = started(&world, "");
@@ -292,6 +339,8 @@ fn without_a_model_one_can_look_around_and_is_told_what_to_do() {
     screen.send("hello?");
     let text = screen.wait_for("No model selected");
     assert!(text.contains("/login"), "{text}");
+    screen.wait_for("Select authentication method");
+    screen.type_keys(ESCAPE);
     // What was typed is not lost.
     screen.wait_until("the prompt is there", |text| text.contains("hello?"));
     screen.type_keys(CTRL_C);
@@ -492,7 +541,7 @@ fn the_wait_before_another_try_says_how_to_end_it() {
     world.write_config("settings.json", r#"{"retry": {"enabled": true, "baseDelayMs": 60000}}"#);
     let screen = started(&world, "");
     screen.send("hello");
-    let text = screen.wait_for("(escape to cancel)");
+    let text = screen.wait_for("escape stops");
     assert!(text.contains("Retrying (1/"), "{text}");
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("Retrying");

@@ -37,3 +37,20 @@ fn a_terminal_is_told_that_there_is_no_conversation() {
     let screen = crate::screen::Screen::start(world.pi().words("--model faux/echo"));
     screen.wait_for("There is no conversation on a terminal");
 }
+
+#[cfg(not(feature = "mcp"))]
+#[test]
+fn servers_of_mcp_are_refused() {
+    World::new().pi().words("mcp list").run().fails_with(1).stderr_has("built without mcp");
+}
+
+#[cfg(not(feature = "extensions"))]
+#[test]
+fn extensions_are_refused() {
+    World::new()
+        .pi()
+        .words("--model faux/echo -e x -p hi")
+        .run()
+        .fails_with(1)
+        .stderr_has("built without extensions");
+}

@@ -21,13 +21,23 @@ mod crash_store;
 mod doctor;
 mod event;
 mod export;
+#[cfg(feature = "extensions")]
+mod extension;
 mod failure;
 #[cfg(feature = "interactive")]
 mod interactive;
-#[cfg(not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")))]
+#[cfg(not(all(
+    feature = "acp",
+    feature = "clouds",
+    feature = "interactive",
+    feature = "mcp",
+    feature = "sandbox"
+)))]
 mod left_out;
 mod limit;
 mod local;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod models;
 mod output;
 mod print;
@@ -47,6 +57,8 @@ mod session_screen;
 mod sessions;
 mod shell;
 mod signal;
+#[cfg(feature = "interactive")]
+mod still;
 mod tool;
 mod trust;
 mod undo;

@@ -317,6 +317,14 @@ fn a_session_is_exported_described_and_taken_in() {
     screen.wait_for("Copied last agent message to clipboard");
     let copied = "\x1b]52;c;Rmlyc3QgYW5zd2VyLg==\x07";
     assert!(String::from_utf8_lossy(&screen.raw()).contains(copied));
+    let junk = world.home().join("junk.jsonl");
+    fs::write(&junk, "no session\n").unwrap();
+    let before = world.session_files();
+    screen.type_keys(&format!("/import {}\r", junk.display()));
+    screen.wait_for("Import session");
+    screen.type_keys(ENTER);
+    screen.wait_for("Session file is not");
+    assert_eq!(world.session_files(), before);
     screen.type_keys(&format!("/import {}\r", from.display()));
     screen.wait_for("Import session");
     screen.type_keys(ENTER);

@@ -221,7 +221,8 @@ fn lists_of_tools_choose_or_change_what_is_declared() {
         ("", "", "-t codemode", "", ""),
         ("", "", "-xt w*,mcp__*", "read bash edit", ""),
         ("", "", "-xt nonsense", defaults, "There is no tool \"nonsense\" to exclude"),
-        ("", "", "--no-mcp -e builtin:mcp", defaults, "builtin:mcp is not part of this version"),
+        ("", "", "--no-mcp -e builtin:mcp", defaults, ""),
+        ("", "", "-e builtin:codemode", defaults, "builtin:codemode is not part of this version"),
     ];
     for (user, project, words, expected, told) in rows {
         let (world, server) = world([Reply::text("hi")]);

@@ -7,8 +7,8 @@ use serde_json::json;
 
 const CTRL_O: &str = "\x0f";
 const PAGE_UP: &str = "\x1b[5~";
-const END: &str = "\x1b[F";
-const HOME: &str = "\x1b[H";
+const CTRL_END: &str = "\x1b[1;5F";
+const CTRL_HOME: &str = "\x1b[1;5H";
 const WHEEL_UP: &str = "\x1b[<64;5;5M";
 
 fn numbered(count: usize) -> String {
@@ -96,15 +96,15 @@ fn in_fullscreen_mode_the_conversation_scrolls_above_the_editor() {
     screen.send("many rows");
     screen.wait_for("row 60");
     screen.type_keys(PAGE_UP);
-    let up = screen.wait_for("Jump to latest message · End");
+    let up = screen.wait_for("Jump to latest message · Ctrl+End");
     assert!(!up.contains("row 60"), "{up}");
     screen.type_keys(WHEEL_UP);
-    screen.type_keys(HOME);
+    screen.type_keys(CTRL_HOME);
     screen.wait_until("the beginning is shown", |text| text.contains("many rows") && text.contains("row 2 "));
     // What comes does not move what is read.
     screen.send("one more");
     screen.wait_until("the answer has come", |text| text.contains("row 2 ") && !text.contains("Working"));
-    screen.type_keys(END);
+    screen.type_keys(CTRL_END);
     screen.wait_for("Again.");
     screen.wait_until_gone("Jump to latest message");
     screen.resize(50, 20);
@@ -114,6 +114,22 @@ fn in_fullscreen_mode_the_conversation_scrolls_above_the_editor() {
     assert!(raw.contains("\x1b[?1049h") && raw.contains("\x1b[?1006h"));
     assert!(after.contains("row 60") && after.contains("Again."), "{after}");
     assert!(after.contains("To resume this session"), "{after}");
+}
+
+#[test]
+fn a_step_of_the_wheel_is_as_long_as_the_setting_says() {
+    let (world, _server) = world([Reply::text(&numbered(60))]);
+    world.write_config("settings.json", r#"{"fullscreenWheelScrollLines": 40}"#);
+    let screen = Screen::start(world.pi().words("--model mock/m1 --tui-mode fullscreen"));
+    screen.wait_for("m1");
+    screen.send("many rows");
+    screen.wait_for("row 60");
+    screen.type_keys(WHEEL_UP);
+    screen.wait_until("twenty rows are passed", |text| text.contains("row 38") && !text.contains("row 43"));
+    // With Alt, and so past the beginning.
+    screen.type_keys("\x1b[<72;10;10M");
+    screen.wait_until("the beginning is shown", |text| text.contains("many rows"));
+    screen.quit();
 }
 
 #[test]

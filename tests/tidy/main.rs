@@ -24,6 +24,16 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("session", &["base", "llm", "agent", "markdown"], WIRE),
     ("resources", &["base", "llm"], WIRE),
     ("runtime", &["base", "llm", "wire", "models", "auth", "agent", "tools", "session", "resources"], WIRE),
+    (
+        "mcp",
+        &["base", "jsonrpc", "llm", "models", "auth", "agent", "tools", "session", "resources", "runtime"],
+        &[],
+    ),
+    (
+        "extension",
+        &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
+        &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
+    ),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),
@@ -40,6 +50,8 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "session",
             "resources",
             "runtime",
+            "extension",
+            "mcp",
             "mode",
             "docs",
         ],

@@ -10,14 +10,15 @@
 use super::batch;
 use super::event::AgentEvent;
 use super::message::{self, AgentMessage};
-use super::tool::Tool;
+use super::tool::{Tool, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, StreamError};
-use crate::llm::message::{AssistantMessage, StopReason};
+use crate::llm::message::{AssistantMessage, StopReason, ToolCall};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::StreamOptions;
 use crate::llm::stream::StreamHandle;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The model, and its tools.
@@ -58,6 +59,15 @@ pub struct Request {
     pub options: StreamOptions,
 }
 
+/// Why a call does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the model is told.
+    pub reason: String,
+    /// Asks the agent to stop after the batch, as a result does.
+    pub terminate: bool,
+}
+
 /// Whether the run continues after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
@@ -83,6 +93,26 @@ pub trait Host {
     /// Called before `pending` joins the conversation. If prompt or tools have changed, adds a system
     /// message.
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal>;
+
+    /// The last look at a message before it joins the conversation. Its role stays.
+    fn revise(&mut self, message: AgentMessage) -> AgentMessage {
+        message
+    }
+
+    /// A call is about to run, with arguments that are valid. Gives those to run it with.
+    fn before_call(
+        &mut self,
+        call: &ToolCall,
+        arguments: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Refusal> {
+        let _ = call;
+        Ok(arguments)
+    }
+
+    /// A call has run: the last look at its result.
+    fn after_call(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: &mut bool) {
+        let _ = (call, output, is_error);
+    }
 
     /// Returns model and options of the next request, with resolved credentials.
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError>;
@@ -208,6 +238,7 @@ pub(super) fn add(
     message: AgentMessage,
 ) -> Result<(), Fatal> {
     host.event(&AgentEvent::MessageStart { message: &message })?;
+    let message = host.revise(message);
     host.event(&AgentEvent::MessageEnd { message: &message })?;
     added.push(message);
     Ok(())
@@ -251,10 +282,14 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
     }
     let (mut message, failure) = stream.finish();
     message.thinking_level = Some(agent.thinking.name().into());
-    let message = Arc::new(message);
-    let ended = AgentMessage::Assistant(message.clone());
+    let mut message = Arc::new(message);
+    let mut ended = AgentMessage::Assistant(message.clone());
     if !started {
         host.event(&AgentEvent::MessageStart { message: &ended })?;
+    }
+    ended = host.revise(ended);
+    if let AgentMessage::Assistant(revised) = &ended {
+        message = revised.clone();
     }
     host.event(&AgentEvent::MessageEnd { message: &ended })?;
     Ok(Answer { message, failure })

@@ -101,7 +101,11 @@ fn bend(value: &Value, kind: &str) -> Option<Value> {
             (kind == "number" || has_type(&number, "integer")).then_some(number)
         }
         ("boolean", Value::Null) => Some(json!(false)),
-        ("boolean", Value::String(text)) => text.parse().ok().map(Value::Bool),
+        ("boolean", Value::String(text)) => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(json!(true)),
+            "false" | "0" => Some(json!(false)),
+            _ => None,
+        },
         ("boolean", Value::Number(number)) => match number.as_f64() {
             Some(1.0) => Some(json!(true)),
             Some(0.0) => Some(json!(false)),
@@ -111,7 +115,7 @@ fn bend(value: &Value, kind: &str) -> Option<Value> {
         ("string", Value::Number(number)) => Some(json!(number.to_string())),
         ("string", Value::Bool(flag)) => Some(json!(flag.to_string())),
         ("null", Value::Bool(false)) => Some(Value::Null),
-        ("null", Value::String(text)) if text.is_empty() => Some(Value::Null),
+        ("null", Value::String(text)) if matches!(text.as_str(), "" | "0" | "null") => Some(Value::Null),
         ("null", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Null),
         ("object", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object),
         ("array", Value::String(text)) => {

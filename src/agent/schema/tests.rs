@@ -46,7 +46,10 @@ fn near_misses_are_bent() {
     property(json!({"path": null}), Ok(json!("")));
     property(json!({"d": true}), Ok(json!("true")));
     property(json!({"e": "true"}), Ok(json!(true)));
+    property(json!({"e": "True"}), Ok(json!(true)));
+    property(json!({"e": "0"}), Ok(json!(false)));
     property(json!({"e": 1}), Ok(json!(true)));
+    property(json!({"j": "null"}), Ok(json!(null)));
     property(json!({"f": null}), Ok(json!(null)));
     property(json!({"f": 3}), Ok(json!("3")));
     property(json!({"h": ["1"]}), Ok(json!([1])));

@@ -19,6 +19,7 @@ pub use sign_in::{KEY_BYTES_MAX, Stored};
 
 use super::aws;
 use super::aws::Aws;
+use super::federation::{self, Federation};
 use super::gcp::{self, Gcp};
 use crate::auth::provider;
 use crate::auth::provider::{Ambient, BEARER_VARIABLE, Placement, Provider};
@@ -51,6 +52,7 @@ pub struct Credentials {
     vault: Vault,
     aws: Arc<Aws>,
     gcp: Arc<Gcp>,
+    federation: Arc<Federation>,
     place: sign_in::Place,
 }
 
@@ -162,6 +164,7 @@ impl Credentials {
             vault,
             aws: Arc::default(),
             gcp: Arc::default(),
+            federation: Arc::default(),
             place: sign_in::Place::default(),
         }
     }
@@ -245,7 +248,7 @@ impl Credentials {
             Err(error) => return Err(StreamError::new(ErrorKind::Auth, error)),
         };
         let entry = entry_of(&entries, &model.provider);
-        let settings = settings_of(entry);
+        let mut settings = settings_of(entry);
         let env = self.env.with(&settings);
         let failed = |kind, message| match cancel.is_cancelled() {
             true => StreamError::aborted(),
@@ -297,6 +300,16 @@ impl Credentials {
             headers.push(("authorization".to_owned(), Some(bearer)));
             let project = token.quota_project.map(Some);
             headers.extend(project.map(|project| ("x-goog-user-project".to_owned(), project)));
+        }
+        if row.is_some_and(|row| row.ambient == Ambient::Federation)
+            && matches!(found.source, Source::Ambient(_))
+            && !headers.iter().any(|(name, _)| name == "authorization")
+        {
+            let exchanged = self.federation.headers(&model.base_url, &env, cancel)?;
+            let token = exchanged.iter().find_map(|(_, value)| value.as_deref()?.strip_prefix("Bearer "));
+            self.vault.learn("anthropic.token", token.unwrap_or_default());
+            headers.extend(exchanged);
+            settings.extend(env.get(federation::RULE).map(|rule| (federation::RULE.to_owned(), rule)));
         }
         let header_carries_key = found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
         Ok(Resolved {
@@ -425,7 +438,7 @@ impl Credentials {
                 " Application default credentials work too, with GOOGLE_CLOUD_PROJECT and \
                  GOOGLE_CLOUD_LOCATION."
             }
-            Ambient::None | Ambient::Open => "",
+            Ambient::None | Ambient::Open | Ambient::Federation => "",
         };
         let sign_in = match row.has_sign_in() {
             true => format!(" Or sign in: pi auth login {id}."),

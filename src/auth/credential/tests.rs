@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::testing::TempDir;
 use crate::llm::message::now_ms;
+use crate::llm::testing::Server;
 use std::os::unix::fs::PermissionsExt;
 
 /// An agent folder with this `auth.json`; none if it is empty.
@@ -435,4 +436,42 @@ fn an_entry_under_a_former_id_is_used_and_replaced() {
     let credentials = Credentials::load(old.path(), Env::of([]));
     assert!(credentials.remove("azure", &cancel).unwrap());
     assert_eq!(old.read(), "{}");
+}
+
+#[test]
+fn an_identity_of_the_machine_is_exchanged_for_anthropic_alone() {
+    let server = Server::start(|connection| {
+        while connection.request().is_some() {
+            connection.answer("200 OK", "", r#"{"access_token":"at","expires_in":3600}"#);
+        }
+    });
+    let folder = Folder::new("{}");
+    let token = folder.path().join("token");
+    std::fs::write(&token, "jwt").unwrap();
+    let mut variables = vec![
+        ("ANTHROPIC_FEDERATION_RULE_ID", "rule"),
+        ("ANTHROPIC_ORGANIZATION_ID", "org"),
+        ("ANTHROPIC_IDENTITY_TOKEN_FILE", token.to_str().unwrap()),
+    ];
+    let anthropic = Model { base_url: server.url(""), ..model("anthropic") };
+    let resolve = |model: &Model, variables: &[(&str, &str)]| {
+        let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let env = Env::of([]).with(&owned.collect::<Vec<_>>());
+        let credentials = Credentials::load(folder.path(), env);
+        let has = credentials.has(&model.provider, &Configured::default());
+        (has, credentials.resolve(model, &Configured::default(), &CancelToken::new()))
+    };
+    let (has, resolved) = resolve(&anthropic, &variables);
+    let resolved = resolved.unwrap();
+    assert!(has && resolved.key.is_none());
+    assert_eq!(resolved.source.to_string(), "workload identity federation");
+    assert_eq!(resolved.headers, [("authorization".to_owned(), Some("Bearer at".to_owned()))]);
+    assert!(resolved.env.iter().any(|(name, _)| name == "ANTHROPIC_FEDERATION_RULE_ID"));
+    let (has, others) = resolve(&model("openai"), &variables);
+    assert!(!has && others.is_err());
+    // A key comes before it.
+    variables.push(("ANTHROPIC_API_KEY", "k"));
+    let resolved = resolve(&anthropic, &variables).1.unwrap();
+    assert_eq!(resolved.key.unwrap().expose(), "k");
+    assert!(resolved.env.is_empty() && resolved.headers.is_empty());
 }

@@ -5,7 +5,7 @@ use super::callback::{Callback, Expected};
 use super::client::{Client, Grant};
 use super::entry::{cancelled, failed};
 use super::flow::Flow;
-use super::form;
+use super::form::{self, Returned};
 use super::interaction::{Answer, Event, Prompt};
 use super::pkce::{self, Pkce};
 use super::token::Token;
@@ -24,6 +24,8 @@ pub(super) struct Browser {
     pub query: &'static [(&'static str, &'static str)],
     /// Port, host and path of the redirect address registered with the provider.
     pub port: u16,
+    /// True if a free port is used when `port` is taken.
+    pub any_port: bool,
     pub host: &'static str,
     pub path: &'static str,
     /// Name of the provider, for messages.
@@ -42,6 +44,7 @@ impl Browser {
         let state = if self.state_is_verifier { pkce.verifier.clone() } else { pkce::random()? };
         let back = Return {
             port: self.port,
+            any_port: self.any_port,
             host: self.host,
             path: self.path.to_owned(),
             state: Some(state.clone()),
@@ -76,6 +79,8 @@ impl Browser {
 pub(super) struct Return {
     /// 0 for any free port.
     pub port: u16,
+    /// True if a free port is used when that one is taken.
+    pub any_port: bool,
     /// Host as registered with the provider.
     pub host: &'static str,
     pub path: String,
@@ -87,6 +92,8 @@ pub(super) struct Return {
 pub(super) struct Code {
     pub code: String,
     pub redirect_uri: String,
+    /// Client id issued by the sign-in, if any.
+    pub client_id: Option<String>,
 }
 
 /// Shows the user the URL `authorize(redirect_uri)` and waits for the code.
@@ -95,11 +102,17 @@ pub(super) fn code(
     back: Return,
     authorize: impl FnOnce(&str) -> String,
 ) -> Result<Code, StreamError> {
-    let Return { port, host, path, state, name } = back;
+    let Return { port, any_port, host, path, state, name } = back;
     let wanted = flow.wire.hosts.port(port);
-    let expected = Expected { path: path.clone(), state: state.clone(), name };
     let callback_host = flow.wire.env.get("PI_OAUTH_CALLBACK_HOST");
-    let callback = Callback::start(callback_host.as_deref(), wanted, expected);
+    let start = |port| {
+        let expected = Expected { path: path.clone(), state: state.clone(), name };
+        Callback::start(callback_host.as_deref(), port, expected)
+    };
+    let mut callback = start(wanted);
+    if callback.is_err() && any_port {
+        callback = start(0).or(callback);
+    }
     let port = callback.as_ref().map_or(port, |callback| callback.port);
     let redirect_uri = format!("http://{host}:{port}{path}");
     let problem = callback
@@ -118,33 +131,33 @@ pub(super) fn code(
 
     let received = callback.as_ref().map_or_else(|_| never(), |callback| callback.received.clone());
     let stop_asking = flow.wire.cancel.child();
-    let code = std::thread::scope(|scope| {
+    let found = std::thread::scope(|scope| {
         let (sender, pasted) = bounded(1);
         let asker = std::thread::Builder::new().name("sign-in paste".into());
         let (stop, redirect, state) = (&stop_asking, &redirect_uri, &state);
         let asker = asker.spawn_scoped(scope, move || {
             let _ = sender.send(paste(flow, redirect, state.as_deref(), stop));
         });
-        let code = match asker {
+        let found = match asker {
             Ok(_) => wait(flow, &received, &pasted, problem),
             Err(error) => Err(failed(format!("cannot start a thread: {error}"))),
         };
         stop_asking.cancel();
-        code
+        found
     })?;
-    Ok(Code { code, redirect_uri })
+    Ok(Code { code: found.code, redirect_uri, client_id: found.client_id })
 }
 
-type Pasted = Option<Result<String, StreamError>>;
+type Pasted = Option<Result<Returned, StreamError>>;
 
 /// Waits for the code from the browser or from the user, whichever comes first. If nobody can be asked, only
 /// the browser can supply it.
 fn wait(
     flow: &Flow<'_>,
-    received: &Receiver<Result<String, StreamError>>,
+    received: &Receiver<Result<Returned, StreamError>>,
     pasted: &Receiver<Pasted>,
     problem: Option<String>,
-) -> Result<String, StreamError> {
+) -> Result<Returned, StreamError> {
     let cancel = flow.wire.cancel.receiver();
     let gone = || Err(failed("the callback server ended"));
     select! {
@@ -188,7 +201,7 @@ fn paste(
                     "That is the address of another sign-in (its state differs). Start from the link above.",
                 );
             }
-            Some(pasted) => return Some(Ok(pasted.code)),
+            Some(pasted) => return Some(Ok(pasted)),
             None => flow.progress(format!("There is no code in that. It begins with {redirect_uri}?")),
         }
     }

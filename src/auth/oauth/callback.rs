@@ -6,7 +6,7 @@
 //! server closes all connections at once.
 
 use super::entry::failed;
-use super::form;
+use super::form::{self, Returned};
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, Read, Write};
@@ -25,8 +25,8 @@ const CONNECTIONS: usize = 16;
 /// The server, which runs until dropped.
 pub(super) struct Callback {
     pub port: u16,
-    /// Receives the code, or the error of the sign-in, once.
-    pub received: Receiver<Result<String, StreamError>>,
+    /// Receives the parameters of the redirect, or the error of the sign-in, once.
+    pub received: Receiver<Result<Returned, StreamError>>,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Expected {
 
 struct Shared {
     expected: Expected,
-    sender: Sender<Result<String, StreamError>>,
+    sender: Sender<Result<Returned, StreamError>>,
     open: Mutex<Open>,
     wake: SocketAddr,
 }
@@ -181,7 +181,7 @@ impl Shared {
 
     /// The status and page for a GET of `target`, and the outcome if it ends the wait. `None` stands for
     /// another method.
-    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<String, StreamError>>) {
+    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<Returned, StreamError>>) {
         const BAD: &str = "400 Bad Request";
         let name = self.expected.name;
         let Some(target) = target else {
@@ -203,7 +203,7 @@ impl Shared {
             let text = format!("{name} did not allow the sign-in: {about}");
             return (BAD, text.clone(), Some(Err(failed(text))));
         }
-        match filled("code") {
+        match form::returned(query) {
             Some(code) => {
                 let text = format!("{name} has answered. Go back to pi; this page can be closed.");
                 ("200 OK", text, Some(Ok(code)))

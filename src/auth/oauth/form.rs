@@ -63,30 +63,35 @@ fn digit(letter: u8) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// An authorization code, and its state if known.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Pasted {
+/// The parameters of a redirect: the authorization code, and its state and client id if known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Returned {
     pub code: String,
     pub state: Option<String>,
+    /// Client id issued by the sign-in, if any.
+    pub client_id: Option<String>,
+}
+
+/// Parses the query of a redirect. `None` if it has no code.
+pub fn returned(query: &str) -> Option<Returned> {
+    let filled = |name| value(query, name).filter(|value| !value.trim().is_empty());
+    Some(Returned { code: filled("code")?, state: filled("state"), client_id: filled("client_id") })
 }
 
 /// Parses a redirect URL, its query, `code#state`, or a bare code.
-pub fn pasted(text: &str) -> Option<Pasted> {
+pub fn pasted(text: &str) -> Option<Returned> {
     let text = text.trim();
     let filled = |text: String| Some(text).filter(|text| !text.is_empty());
     if text.contains("://") || text.contains("code=") {
         let query = text.split_once('?').map_or(text, |(_, query)| query);
         let query = query.split('#').next().unwrap_or_default();
-        return Some(Pasted {
-            code: value(query, "code").and_then(filled)?,
-            state: value(query, "state").and_then(filled),
-        });
+        return returned(query);
     }
     let (code, state) = match text.split_once('#') {
         Some((code, state)) => (code, filled(state.to_owned())),
         None => (text, None),
     };
-    Some(Pasted { code: filled(code.to_owned())?, state })
+    Some(Returned { code: filled(code.to_owned())?, state, client_id: None })
 }
 
 #[cfg(test)]
@@ -132,8 +137,11 @@ mod tests {
             ("  ", None),
         ];
         for (text, expected) in rows {
-            let expected =
-                expected.map(|(code, state)| Pasted { code: code.into(), state: state.map(str::to_owned) });
+            let expected = expected.map(|(code, state)| Returned {
+                code: code.into(),
+                state: state.map(str::to_owned),
+                client_id: None,
+            });
             assert_eq!(pasted(text), expected, "{text}");
         }
     }

@@ -27,6 +27,8 @@ pub struct Method {
     pub(super) base_url: fn(&Entry) -> Option<String>,
     /// True if the token is sent as `Authorization: Bearer` with every protocol.
     pub bearer: bool,
+    /// True if the sign-in requires the UUID of this installation.
+    pub needs_device: bool,
     /// Advice after a refusal by the provider.
     pub otherwise: &'static str,
 }

@@ -11,8 +11,10 @@
 //! The user is asked through [`Interaction`], so this module needs no terminal. Not here: storing entries and
 //! deciding when to renew (`auth::credential`).
 
+mod anthropic;
 mod browser;
 mod callback;
+mod chatgpt;
 mod client;
 mod codex;
 mod copilot;

@@ -17,6 +17,7 @@ pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let pkce = Pkce::new()?;
     let back = Return {
         port: 0,
+        any_port: false,
         host: "127.0.0.1",
         path: format!("/oauth/callback/{}", pkce::random()?),
         // The provider returns no state; the random path replaces it.

@@ -10,7 +10,7 @@ use super::entry::failed;
 use super::method::{Engine, Method, Renewal, Way, no_base_url};
 use super::token::Lifetime;
 use super::wire::{Wire, web_address};
-use super::{codex, copilot, meta, openrouter};
+use super::{anthropic, chatgpt, codex, copilot, meta, openrouter};
 use crate::llm::event::StreamError;
 use crate::llm::http::is_loopback;
 use serde_json::Value;
@@ -24,6 +24,7 @@ const METHOD: Method = Method {
     renewal: Renewal::Own(|_, _| Err(failed("it cannot be renewed"))),
     base_url: no_base_url,
     bearer: false,
+    needs_device: false,
     otherwise: "",
 };
 
@@ -41,7 +42,9 @@ const CLIENT: Client = Client {
     retries: 0,
 };
 
-static ANTHROPIC: Client = Client {
+pub(super) const ANTHROPIC_PAGE: &str = "https://claude.ai/oauth/authorize";
+
+pub(super) static ANTHROPIC: Client = Client {
     id: "9d1c250a-e61b-44d9-88ed-5944d1962f5e",
     scope: "org:create_api_key user:profile user:inference user:sessions:claude_code \
             user:mcp_servers user:file_upload",
@@ -62,6 +65,19 @@ pub(super) static CODEX: Client = Client {
     exchange: "OpenAI Codex token exchange",
     refresh: "OpenAI Codex token refresh",
     complete: codex::with_account,
+    ..CLIENT
+};
+
+pub(super) static CHATGPT: Client = Client {
+    // Registers a client, whose id comes back.
+    id: "dynamic_agent_client",
+    scope: "openid profile email offline_access resource.invoke chatgpt.tokens.use.direct",
+    host: |_| Ok(codex::HOST.to_owned()),
+    path: "/api/accounts/oauth/token",
+    exchange: "OpenAI token exchange",
+    refresh: "OpenAI token refresh",
+    lifetime: Lifetime { margin_seconds: 180, default_seconds: None },
+    complete: chatgpt::with_scopes,
     ..CLIENT
 };
 
@@ -103,24 +119,38 @@ pub(super) static METHODS: &[Method] = &[
     Method {
         provider: "anthropic",
         label: "Claude Pro or Max",
-        ways: &[Way {
-            id: "browser",
-            flow: Engine::Browser(
-                &ANTHROPIC,
-                Browser {
-                    page: |_| Ok("https://claude.ai/oauth/authorize".to_owned()),
-                    query: &[("code", "true")],
-                    port: 53692,
-                    host: "localhost",
-                    path: "/callback",
-                    name: "Anthropic",
-                    state_is_verifier: true,
-                    progress: Some("Asking Anthropic for the token..."),
-                },
-            ),
-        }],
+        question: "Sign in to Anthropic",
+        ways: &[
+            Way {
+                id: "browser",
+                flow: Engine::Browser(
+                    &ANTHROPIC,
+                    Browser {
+                        page: |_| Ok(ANTHROPIC_PAGE.to_owned()),
+                        query: &[("code", "true")],
+                        port: 53692,
+                        any_port: true,
+                        host: "localhost",
+                        path: "/callback",
+                        name: "Anthropic",
+                        state_is_verifier: true,
+                        progress: Some("Asking Anthropic for the token..."),
+                    },
+                ),
+            },
+            Way { id: "copy_code", flow: Engine::Own(anthropic::with_code) },
+        ],
         renewal: Renewal::Client(&ANTHROPIC),
         otherwise: "An API key works too: set ANTHROPIC_API_KEY, or pi auth login anthropic --stdin",
+        ..METHOD
+    },
+    Method {
+        provider: "openai",
+        label: "ChatGPT, for OpenAI's API",
+        ways: &[Way { id: "browser", flow: Engine::Own(chatgpt::login) }],
+        renewal: Renewal::Own(chatgpt::renew),
+        needs_device: true,
+        otherwise: "An API key works too: set OPENAI_API_KEY, or pi auth login openai --stdin",
         ..METHOD
     },
     Method {
@@ -140,6 +170,7 @@ pub(super) static METHODS: &[Method] = &[
                             ("originator", "pi"),
                         ],
                         port: 1455,
+                        any_port: false,
                         host: "localhost",
                         path: "/auth/callback",
                         name: "OpenAI",
@@ -216,6 +247,7 @@ pub(super) static METHODS: &[Method] = &[
                         page: radius_page,
                         query: &[("handoff", "url")],
                         port: 1456,
+                        any_port: false,
                         host: "127.0.0.1",
                         path: "/oauth/callback",
                         name: "The gateway",

@@ -15,6 +15,8 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+const INSTALLATION: &str = "0197B7A0-0000-7000-8000-000000000001";
+
 /// What must be in nothing that is shown.
 const CANARY: &str = "canary-secret-1";
 
@@ -189,7 +191,16 @@ impl Interaction for User {
 
     fn ask(&self, prompt: &Prompt, cancel: &CancelToken) -> Answer {
         self.asked.lock().unwrap().push(prompt.clone());
-        let answer = self.answers.lock().unwrap().pop_front();
+        let mut answers = self.answers.lock().unwrap();
+        // A user who has nothing more to say takes the first way.
+        if let Prompt::Select { options, .. } = prompt
+            && self.waits
+            && answers.is_empty()
+        {
+            return Answer::Text(options[0].id.clone());
+        }
+        let answer = answers.pop_front();
+        drop(answers);
         match answer {
             Some(Answer::Text(text)) => {
                 let state = match prompt {
@@ -244,8 +255,14 @@ impl Try {
 
     fn run(&self) -> Result<Value, StreamError> {
         let hosts = Hosts::At(self.server.server.url(""));
-        let setting =
-            Setting { hosts: &hosts, clock: &self.clock, env: &Env::of([]), gateway: None, http_proxy: None };
+        let setting = Setting {
+            hosts: &hosts,
+            clock: &self.clock,
+            env: &Env::of([]),
+            gateway: None,
+            device: Some(INSTALLATION),
+            http_proxy: None,
+        };
         let method = method(self.provider, None).unwrap();
         method.login(&setting, &self.user, &self.cancel).map(Value::Object)
     }
@@ -263,8 +280,14 @@ impl Try {
 fn renew(provider: &str, server: &Provider, entry: &Value) -> Result<Value, StreamError> {
     let hosts = Hosts::At(server.server.url(""));
     let clock = FakeClock::default();
-    let setting =
-        Setting { hosts: &hosts, clock: &clock, env: &Env::of([]), gateway: None, http_proxy: None };
+    let setting = Setting {
+        hosts: &hosts,
+        clock: &clock,
+        env: &Env::of([]),
+        gateway: None,
+        device: Some(INSTALLATION),
+        http_proxy: None,
+    };
     let mut entry = entry.as_object().unwrap().clone();
     let method = method(provider, None).unwrap();
     method.renew(&setting, &mut entry, &CancelToken::new())?;
@@ -354,6 +377,7 @@ fn a_refusal_in_the_browser_ends_the_sign_in() {
 #[test]
 fn the_address_can_be_pasted_and_nonsense_is_asked_for_again() {
     let answers = [
+        text("browser"),
         text(""),
         text("http://localhost:1/callback?error=x"),
         text("http://localhost:1/callback?code=evil&state=other"),
@@ -364,7 +388,7 @@ fn the_address_can_be_pasted_and_nonsense_is_asked_for_again() {
     assert_eq!(run.server.seen()[0].field("code").unwrap(), "pasted");
     assert!(run.user.progress().contains("another sign-in"));
 
-    let answers = (0..9).map(|_| text("?code="));
+    let answers = std::iter::once(text("browser")).chain((0..9).map(|_| text("?code=")));
     let run = Try::new("anthropic", Provider::new(vec![(200, tokens())]), User::new(answers, Browser::Idle));
     run.fails(ErrorKind::Auth, "no code was pasted");
     let user = User::new([Answer::Cancelled], Browser::Idle);
@@ -378,6 +402,98 @@ fn without_anybody_to_ask_the_browser_is_waited_for() {
     user.waits = false;
     let run = Try::new("anthropic", Provider::new(vec![(200, tokens())]), user);
     run.run().unwrap();
+}
+
+#[test]
+fn anthropic_with_a_code_that_its_page_shows() {
+    let answers = [text("copy_code"), text("the-code#STATE")];
+    let run = Try::new("anthropic", Provider::new(vec![(200, tokens())]), User::new(answers, Browser::Idle));
+    let entry = without_expiry(run.run().unwrap(), 3300);
+    assert_eq!(entry.to_string(), r#"{"type":"oauth","access":"access-1","refresh":"refresh-1"}"#);
+    let url = run.user.url();
+    let query = url.split_once('?').unwrap().1;
+    let back = form::value(query, "redirect_uri");
+    assert_eq!(back.as_deref(), Some("https://platform.claude.com/oauth/code/callback"));
+    let seen = run.server.seen();
+    assert_eq!((seen[0].field("code").as_deref(), seen[0].field("redirect_uri")), (Some("the-code"), back));
+    assert_eq!(seen[0].field("state"), form::value(query, "state"));
+
+    for (pasted, piece) in [("the-code#other", "another sign-in"), (" ", "no code")] {
+        let answers = [text("copy_code"), text(pasted)];
+        let user = User::new(answers, Browser::Idle);
+        Try::new("anthropic", Provider::new(vec![(200, tokens())]), user).fails(ErrorKind::Auth, piece);
+    }
+}
+
+fn direct_tokens(access: &str) -> Value {
+    json!({"access_token": access, "refresh_token": "refresh-1", "id_token": "id", "expires_in": 3600,
+        "scope": "openid resource.invoke chatgpt.tokens.use.direct"})
+}
+
+#[test]
+fn chatgpt_for_the_api_registers_a_client() {
+    let user = User::new([], Browser::Goes(vec!["PATH?code=the-code&client_id=issued&state=STATE"]));
+    let run = Try::new("openai", Provider::new(vec![(200, direct_tokens("access-1"))]), user);
+    let entry = without_expiry(run.run().unwrap(), 3420);
+    let scopes = json!(["openid", "resource.invoke", "chatgpt.tokens.use.direct"]);
+    let expected = json!({"type": "oauth", "access": "access-1", "refresh": "refresh-1", "clientId": "issued",
+        "scopes": scopes});
+    assert_eq!(entry.to_string(), expected.to_string());
+
+    let url = run.user.url();
+    let (page, query) = url.split_once('?').unwrap();
+    assert_eq!(page, "https://auth.openai.com/api/accounts/authorize");
+    let asked = [
+        ("client_id", "dynamic_agent_client"),
+        ("ext_agent_host_id", "urn:uuid:0197b7a0-0000-7000-8000-000000000001"),
+        ("resource", "https://api.openai.com/v1"),
+        ("scope", "openid profile email offline_access resource.invoke chatgpt.tokens.use.direct"),
+    ];
+    for (name, value) in asked {
+        assert_eq!(form::value(query, name).as_deref(), Some(value), "{name}");
+    }
+    let redirect = form::value(query, "redirect_uri").unwrap();
+    assert!(redirect.starts_with("http://127.0.0.1:") && redirect.ends_with("/auth/callback"), "{redirect}");
+    let seen = run.server.seen();
+    assert_eq!(run.server.lines(), ["POST /auth.openai.com/api/accounts/oauth/token"]);
+    for (name, value) in [
+        ("grant_type", "authorization_code"),
+        ("client_id", "issued"),
+        ("code", "the-code"),
+        ("resource", "https://api.openai.com/v1"),
+        ("redirect_uri", &redirect),
+    ] {
+        assert_eq!(seen[0].field(name).as_deref(), Some(value), "{name}");
+    }
+
+    // A new token is asked for as the client that was registered.
+    let server = Provider::new(vec![(200, direct_tokens("access-2"))]);
+    let renewed = without_expiry(renew("openai", &server, &expected).unwrap(), 3420);
+    assert_eq!((&renewed["access"], &renewed["clientId"]), (&json!("access-2"), &json!("issued")));
+    assert_eq!(renewed["scopes"], scopes);
+    let seen = server.seen();
+    assert_eq!(seen[0].field("client_id").as_deref(), Some("issued"));
+    assert_eq!(seen[0].field("resource").as_deref(), Some("https://api.openai.com/v1"));
+    let mut nameless = expected;
+    nameless.as_object_mut().unwrap().shift_remove("clientId");
+    assert!(renew("openai", &server, &nameless).unwrap_err().message.contains("sign in again"));
+}
+
+#[test]
+fn a_sign_in_with_chatgpt_needs_its_client_and_its_scope() {
+    let rows = [
+        ("PATH?code=c&state=STATE", direct_tokens("a"), "names no client"),
+        ("PATH?code=c&client_id=i&state=STATE", tokens(), "no scope chatgpt.tokens.use.direct"),
+        (
+            "PATH?code=c&client_id=i&state=STATE",
+            json!({"access_token": "a", "refresh_token": "r", "expires_in": 1, "scope": "chatgpt.tokens.use.direct"}),
+            "id_token",
+        ),
+    ];
+    for (target, reply, piece) in rows {
+        let user = User::new([], Browser::Goes(vec![target]));
+        Try::new("openai", Provider::new(vec![(200, reply)]), user).fails(ErrorKind::Auth, piece);
+    }
 }
 
 #[test]
@@ -737,7 +853,8 @@ fn an_abort_ends_every_wait_at_once() {
     let run = Try::new("anthropic", Provider::new(vec![(200, tokens())]), User::new([], Browser::Idle));
     std::thread::scope(|scope| {
         let result = scope.spawn(|| run.run());
-        let asked = || !run.user.asked.lock().unwrap().is_empty();
+        let is_code = |prompt: &Prompt| matches!(prompt, Prompt::Code { .. });
+        let asked = || run.user.asked.lock().unwrap().iter().any(is_code);
         while !asked() {
             std::thread::yield_now();
         }

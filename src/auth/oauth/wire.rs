@@ -83,6 +83,8 @@ pub(crate) struct Setting<'a> {
     pub clock: &'a dyn Clock,
     pub env: &'a Env,
     pub gateway: Option<&'a str>,
+    /// UUID of this installation, for providers that require it.
+    pub device: Option<&'a str>,
     /// Proxy of the settings, used if the environment names none.
     pub http_proxy: Option<&'a str>,
 }
@@ -92,6 +94,7 @@ pub(super) struct Wire<'a> {
     pub clock: &'a dyn Clock,
     pub env: &'a Env,
     pub gateway: Option<&'a str>,
+    pub device: Option<&'a str>,
     pub cancel: &'a CancelToken,
     /// Variables that override the process environment for requests.
     request_env: Vec<(String, String)>,
@@ -138,6 +141,7 @@ impl<'a> Wire<'a> {
             clock: setting.clock,
             env: setting.env,
             gateway: setting.gateway,
+            device: setting.device,
             cancel,
             request_env: proxies(setting),
             until,

@@ -11,6 +11,7 @@ use crate::llm::event::ErrorKind;
 use crate::llm::message::now_ms;
 use crate::llm::secret::Secret;
 use crate::mode::report;
+use crate::runtime::{Settings, sign_in};
 use serde_json::{Value, json};
 use std::io::Read;
 
@@ -87,7 +88,9 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             Way::SignIn => {
                 let configured = access.configured(&provider, None);
-                access.credentials.sign_in(&provider, &configured, &console, cancel)
+                let device =
+                    sign_in::device_for(&provider, &configured, &Settings::load(access.dirs.agent()).0)?;
+                access.credentials.sign_in(&provider, &configured, device.as_deref(), &console, cancel)
             }
         };
         stored.map_err(|error| match error.kind {

@@ -111,8 +111,12 @@ impl Interaction for Console {
             Prompt::Code { message, .. } => self.line(message, cancel),
             Prompt::Select { message, options } => {
                 let wanted = self.method.as_deref();
+                // A code to paste serves who has no browser here as well as one to type.
+                let is_wanted = |id: &str, wanted: &str| {
+                    id.starts_with(wanted) || (wanted == "device" && id == "copy_code")
+                };
                 let by_flag =
-                    options.iter().find(|option| wanted.is_some_and(|wanted| option.id.starts_with(wanted)));
+                    options.iter().find(|option| wanted.is_some_and(|wanted| is_wanted(&option.id, wanted)));
                 if let Some(option) = by_flag {
                     return Answer::Text(option.id.clone());
                 }

@@ -118,8 +118,8 @@ impl PartialJson {
         &self.object
     }
 
-    /// The complete object, and an error if the text is invalid, which quotes the text. Empty text and `null`
-    /// yield an empty object; a value other than an object yields an empty object and an error.
+    /// The complete object, and an error if the text is invalid, which quotes the text. Empty text yields an
+    /// empty object; a value other than an object yields an empty object and an error.
     pub fn finish_whole(mut self) -> (Map<String, Value>, Option<String>) {
         let text = std::mem::take(&mut self.text);
         match self.finish() {
@@ -357,8 +357,6 @@ impl PartialJson {
         if self.state == State::Scalar {
             self.put(value);
             self.state = State::AfterValue;
-        } else if value.is_null() {
-            self.state = State::End;
         } else {
             self.unexpected(piece, at);
         }

@@ -45,7 +45,7 @@ fn bad(text: &str, expected: Value, problem: &str) {
 fn whole_objects() {
     good("", json!({}));
     good(" \n", json!({}));
-    good("null", json!({}));
+
     good(" {} ", json!({}));
     good(r#"{"a":"b"}"#, json!({"a": "b"}));
     good(
@@ -112,10 +112,11 @@ fn text_that_stops_too_early() {
 #[test]
 fn text_that_is_not_one_object() {
     bad("[1]", json!({}), "expected an object at byte 0, found '['");
+    bad("null", json!({}), "expected an object at byte 4");
     bad(r#""a""#, json!({}), "expected an object at byte 0, found '\"'");
     bad("x", json!({}), "expected an object at byte 0, found 'x'");
     bad("nil", json!({}), "not a JSON value at byte 0: nil");
-    bad("null null", json!({}), "expected nothing more at byte 5, found 'n'");
+    bad("null null", json!({}), "expected an object at byte 4, found ' '");
     bad("{a:1}", json!({}), "expected a key or } at byte 1, found 'a'");
     bad("{\u{e9}", json!({}), "expected a key or } at byte 1, found 'é'");
     bad(r#"{"a" 1}"#, json!({}), "expected : at byte 5, found '1'");

@@ -13,6 +13,7 @@ mod measure;
 mod optional;
 mod refusal;
 mod retry;
+mod thread;
 mod worker;
 
 #[cfg(test)]
@@ -31,9 +32,9 @@ use crate::base::cancel::CancelToken;
 use crossbeam_channel::{after, never, select};
 use measure::Measure;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-use worker::Job;
+use worker::{Job, OnWhole};
 
 /// A running request. Dropping it ends the request.
 pub struct StreamHandle {
@@ -48,6 +49,7 @@ pub struct StreamHandle {
     stop: CancelToken,
     clocks: Clocks,
     begun: Instant,
+    whole: OnWhole,
     /// Host of the server, for messages.
     server: String,
     open: Vec<Open>,
@@ -112,7 +114,8 @@ fn start_with(
     }
     let mut handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
     handle.closes_when_aborted = matches!(&api, Api::Wire(protocol) if protocol.closes_when_aborted());
-    let job = Job { client, api, model: model.clone(), context, options, stop: handle.stop.clone() };
+    let (stop, whole) = (handle.stop.clone(), handle.whole.clone());
+    let job = Job { client, api, model: model.clone(), context, options, stop, whole };
     let thread = std::thread::Builder::new().name("llm-stream".to_owned());
     match thread.spawn(move || worker::run(&job, writer)) {
         Ok(_) => handle,
@@ -161,6 +164,7 @@ impl StreamHandle {
             cancel,
             clocks,
             begun: Instant::now(),
+            whole: OnWhole::default(),
             server: host_of(&model.base_url).unwrap_or(&model.provider).to_owned(),
             open: Vec::new(),
             closes_when_aborted: false,
@@ -191,7 +195,13 @@ impl StreamHandle {
         self.note_open(&event);
         match &event {
             AssistantEvent::Start => {}
-            AssistantEvent::Done { .. } => self.end(),
+            AssistantEvent::Done { .. } => {
+                let keep = self.whole.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(keep) = keep {
+                    keep(self.fold.message());
+                }
+                self.end();
+            }
             AssistantEvent::Error(error) => {
                 self.error = Some(error.clone());
                 self.end();

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// The patterns, matched case-insensitively against the body with its quotes unescaped. `NAME` stands for a
 /// name with or without quotes, `LIST` for names separated by commas. Groups: `names` are parameters, each
 /// below `at` if that group exists; `path` is one parameter, as the list of its parts; `beta` are values of
-/// the header `anthropic-beta`.
+/// the header `anthropic-beta`; `strict` says that strict tools are too many.
 const FORMS: &[&str] = &[
     // OpenAI, Azure, Codex, Go, serde, Python's keyword arguments.
     r"(?:unknown|unsupported|unrecognized|unexpected) (?:(?:request|body|input|keyword) )?(?:param(?:eter)?|argument|field|key|property|option)s?(?: supplied)?:? ?[\[(]?(?<names>LIST)",
@@ -38,6 +38,8 @@ const FORMS: &[&str] = &[
     r#"unknown name (?<names>NAME)(?: at ['"](?<at>[^'"]*)['"])?"#,
     r"unexpected value\(s\) (?<beta>[^.]*?) for the .?anthropic-beta",
     r"invalid beta flag(?<beta>)",
+    // Claude, at Anthropic and at Amazon: too many strict tools, or too much in them.
+    r"(?<strict>compiled grammar is too large|too many strict tools \(|too many parameters with union types \()",
 ];
 
 const NAME: &str = r#"['"`]?[a-z_][\w.\[\]-]*['"`]?"#;
@@ -80,6 +82,9 @@ pub(super) fn named(body: &str) -> Vec<Vec<String>> {
                 add(vec![BETA.to_owned()]);
             }
             flags.for_each(|flag| add(vec![BETA.to_owned(), flag.to_owned()]));
+        }
+        if group("strict").is_some() {
+            add(vec!["tools".to_owned(), "strict".to_owned()]);
         }
         for name in group("names").into_iter().flat_map(words) {
             add(parts(&format!("{}.{name}", group("at").unwrap_or_default())));
@@ -273,6 +278,18 @@ mod tests {
             &["anthropic-beta.a-2025-05-14", "anthropic-beta.b-2"],
         );
         check(r#"{"message":"invalid beta flag"}"#, &["anthropic-beta"]);
+        check(
+            r#"{"error":{"type":"invalid_request_error","message":"Too many strict tools (21). The maximum is 20."}}"#,
+            &["tools.strict"],
+        );
+        check(
+            r#"{"message":"The compiled grammar is too large, which would cause issues."}"#,
+            &["tools.strict"],
+        );
+        check(
+            r#"{"error":{"message":"Schemas contains too many parameters with union types (17 parameters)."}}"#,
+            &["tools.strict"],
+        );
         // Go, Rust, Python's jsonschema.
         check(r#"{"error":"json: unknown field \"store\""}"#, &["store"]);
         check(

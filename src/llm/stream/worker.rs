@@ -3,12 +3,13 @@
 use super::mailbox::Writer;
 use super::optional::Fitting;
 use super::retry::Next;
+use super::thread::Thread;
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
-use crate::llm::message::now_ms;
+use crate::llm::message::{AssistantMessage, now_ms};
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
@@ -16,7 +17,7 @@ use crate::llm::secret::EventHider;
 use crate::llm::size;
 use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maximum number of events passed on at once: one read can contain thousands of small events.
@@ -36,7 +37,11 @@ pub(super) struct Job {
     pub context: Context,
     pub options: StreamOptions,
     pub stop: CancelToken,
+    pub whole: OnWhole,
 }
+
+/// Called with the complete answer before its last event is delivered.
+pub(super) type OnWhole = Arc<Mutex<Option<Box<dyn FnOnce(&AssistantMessage) + Send>>>>;
 
 /// Why the thread stops before the end of the answer.
 enum Stop {
@@ -168,14 +173,17 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
         }
     }
     let mut fitting = Fitting::new(model, options, &url, &mut headers, &mut body);
+    let mut thread = Thread::new(options);
+    let mut shaped = thread.shape(&url, &headers, &body);
     let mut attempt = 0;
     let mut answer = loop {
         let mut signed = headers.clone();
-        protocol.sign(&url, &mut signed, &body, options, now_ms())?;
+        let body_sent = shaped.as_deref().unwrap_or(&body);
+        protocol.sign(&url, &mut signed, body_sent, options, now_ms())?;
         secrets.add_headers(&signed);
         let request = Request {
             headers: signed,
-            body: &body,
+            body: body_sent,
             secrets: secrets.clone(),
             env: &options.env,
             ..Request::new(&url)
@@ -185,7 +193,10 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             Ok(answer) => {
                 let advice = http::header(&answer.headers, "x-should-retry").map(str::to_owned);
                 let (mut error, said) = refusal(protocol, answer);
-                if fitting.adapt(&mut error, &said, &mut headers, &mut body) {
+                if thread.is_refused(&error, &said)
+                    || fitting.adapt(&mut error, &said, &mut headers, &mut body)
+                {
+                    shaped = thread.shape(&url, &headers, &body);
                     continue;
                 }
                 (error, advice)
@@ -200,8 +211,15 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             Next::Wait(_) => attempt += 1,
         }
     };
-    drop(body);
+    drop((body, shaped));
     outlet.batch.push(AssistantEvent::Start);
+    let (refused, sent) = thread.settle();
+    outlet.batch.extend(refused.map(AssistantEvent::info));
+    if let (Some(sent), Api::Wire(protocol)) = (sent, &job.api) {
+        let (protocol, model, options) = (protocol.clone(), model.clone(), options.clone());
+        let keep = move |reply: &_| sent.answered(reply, &*protocol, &model, &options);
+        *job.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(keep));
+    }
     let notice = fitting.settle();
     if notice.is_some() {
         outlet.batch.push(AssistantEvent::info(Info { notice, ..Info::default() }));

@@ -4,6 +4,7 @@ use crate::base::feature;
 use crate::mode::signal::Watch;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Settings, Store};
+use serde_json::Value;
 
 pub struct Options {
     pub dirs: Dirs,
@@ -43,6 +44,14 @@ pub fn survey(_: &Settings) -> Option<Survey> {
 
 pub fn keys() -> String {
     String::new()
+}
+
+pub fn keybindings_schema() -> Option<Value> {
+    None
+}
+
+pub fn theme_schema() -> Option<Value> {
+    None
 }
 
 pub mod question {

@@ -4,6 +4,7 @@
 //! One thread owns [`App`] and never waits for the session: slow work is a [`Job`] for the session's thread,
 //! or a separate thread that puts an [`Effect`] into the [`Feed`] at its end.
 
+use super::added::Added;
 use super::card::Weight;
 use super::composer::Composer;
 use super::config::{UiConfig, is_dumb};
@@ -14,6 +15,7 @@ use super::status::Status;
 use super::view::View;
 use super::work::{self, Job};
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
+use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, Store};
 use crate::tui::line::Line;
@@ -41,6 +43,8 @@ pub struct App {
     pub composer: Composer,
     pub dialogs: Dialogs,
     pub status: Status,
+    /// What extensions show.
+    pub added: Added,
     pub requests: Requests,
 }
 
@@ -83,6 +87,7 @@ impl App {
             composer: Composer::default(),
             dialogs: Dialogs::default(),
             status: Status::new(&control, &config, &threads.feed),
+            added: Added::default(),
             requests: Requests { sequences, ..Requests::default() },
             control,
             dirs,
@@ -99,6 +104,14 @@ impl App {
 
     pub fn info(&mut self, text: &str) {
         self.say(Weight::Info, text);
+    }
+
+    /// Shows a notice above the editor, until the next one or the next prompt.
+    pub fn note(&mut self, text: &str) {
+        match is_dumb() {
+            true => self.info(text),
+            false => text.lines().next().unwrap_or_default().clone_into(&mut self.status.note),
+        }
     }
 
     pub fn warn(&mut self, text: &str) {
@@ -150,6 +163,22 @@ impl App {
 
     /// Sends the typed text: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
+        self.status.note.clear();
+        if !self.control.is_looked_at(&text) {
+            return self.send(text, images, streaming);
+        }
+        let (control, feed) = (self.control.clone(), self.threads.feed.clone());
+        self.begin_thread("input", move || {
+            let cancel = control.root().child();
+            let source = InputSource::Interactive;
+            if let Some((text, images)) = control.take_input(text, images, source, Some(streaming), &cancel) {
+                feed.effect(Effect::Send { text, images, streaming });
+            }
+        });
+    }
+
+    /// Sends a prompt that others have looked at.
+    pub fn send(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
         let (expanded, problem) = self.control.expand(text.clone());
         if let Some(problem) = problem {
             self.warn(&problem.to_string());
@@ -216,10 +245,18 @@ impl App {
         self.requests.redraws = true;
     }
 
-    /// Queries the terminal for its background colour, if the theme depends on it.
+    /// Queries the terminal for its colours, if the theme depends on them.
     pub fn ask_for_backdrop(&mut self) {
-        if self.config.themes.follows() && !is_dumb() {
-            self.requests.sequences.push_str("\x1b]11;?\x07\x1b[?996n");
+        if !is_dumb() {
+            self.requests.sequences.push_str(&self.config.themes.queries());
+        }
+    }
+
+    /// Reports the program's status to the terminal, if that wants to know.
+    pub fn start_reports(&mut self) {
+        if !is_dumb() {
+            let wish = std::env::var("PI_PROGRAM_STATUS").ok();
+            self.requests.sequences.push_str(self.status.program.start(wish.as_deref()));
         }
     }
 

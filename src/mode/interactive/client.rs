@@ -36,8 +36,8 @@ impl Frame for App {
         self.view.tail(rows)
     }
 
-    fn is_full(&self) -> bool {
-        paint::is_full(self)
+    fn is_full(&mut self, room: usize, now: Instant) -> bool {
+        paint::is_full(self, room, now)
     }
 
     fn whole(&mut self, now: Instant) -> Vec<Line> {
@@ -55,13 +55,18 @@ impl Frame for App {
         let config = self.control.config();
         let state = State {
             cwd: &self.config.places.cwd,
+            given: self.added.title.as_deref(),
             name: self.status.footer.name.as_deref(),
             is_busy: self.status.activity.is_busy(),
+            is_asking: self.dialogs.asks(),
             is_focused: self.status.is_focused,
             settings: &config.settings,
         };
+        let (is_busy, name) = (state.is_busy, state.name);
         let title = self.status.title.update(&state, now);
-        (std::mem::take(&mut self.requests.sequences) + &title, self.status.title.ending())
+        let report = self.status.program.update(is_busy, self.dialogs.blocked(), name);
+        let ending = self.status.title.ending() + &self.status.program.ending();
+        (std::mem::take(&mut self.requests.sequences) + &title + &report, ending)
     }
 
     fn redraws(&mut self) -> bool {
@@ -113,7 +118,7 @@ impl Client for App {
         self.leave_fullscreen(true);
         let mut printed = paint::settled(self, now);
         printed.push(Printed::Lines(self.view.live(&self.config.look(), now, usize::MAX)));
-        let farewell = self.status.title.end();
+        let farewell = self.status.title.end() + &self.status.program.ending();
         screen.end(self, printed, &farewell, now)
     }
 }

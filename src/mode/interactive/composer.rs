@@ -1,6 +1,6 @@
 //! The prompt's input: the editor, its completions, and queued messages.
 
-use super::activity::Activity;
+use super::activity::{Activity, Label};
 use super::files::Files;
 use super::keymap::AppAction;
 use super::look::Look;
@@ -14,10 +14,14 @@ use crate::tui::line::Line;
 use crate::tui::select::{Item, loader};
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
+use crate::tui::width::width;
 use std::time::{Duration, Instant};
 
 /// Minimum rows of the editor.
 const EDITOR_ROWS_MIN: usize = 5;
+
+/// Cells below which the details of a label are left out.
+const ABOUT_MIN: usize = 8;
 
 /// Two presses within this time count as a double press.
 const DOUBLE: Duration = Duration::from_millis(500);
@@ -31,6 +35,8 @@ pub struct Composer {
     pub queues: (Vec<String>, Vec<String>),
     /// Prompts that were entered during a compaction; they are sent after it.
     pub held: Vec<(String, Streaming)>,
+    /// A line that was not sent since it names no command. Sent when it is entered again.
+    pub refused: Option<String>,
     pub last_clear: Press,
     pub last_escape: Press,
 }
@@ -169,18 +175,11 @@ impl Composer {
             false => of_level(thinking),
         });
         let padding = padding.min(look.width / 4);
-        let width = look.width.saturating_sub(2 * padding).max(1);
+        let columns = look.width.saturating_sub(2 * padding).max(1);
         let rows_max = (rows * 3 / 10).max(EDITOR_ROWS_MIN);
         let marker = look.style(Role::Accent);
-        let view = self.editor.render(width, rows_max, look.style(Role::Text), marker);
-        let mut label = Line::new();
-        if let Some((text, running)) = activity.label(now) {
-            label = loader(&text, running, &look.looks());
-            let key = look.keymap.keys(AppAction::INTERRUPT).first();
-            if let Some(key) = key.filter(|_| activity.names_escape()) {
-                label.push(&format!(" ({key} to cancel)"), look.style(Role::Muted));
-            }
-        }
+        let view = self.editor.render(columns, rows_max, look.style(Role::Text), marker);
+        let label = activity.label(now).map_or_else(Line::new, |label| working(&label, look));
         let mut lines = vec![border_with(&label, view.above, look, border)];
         lines.extend(view.lines.into_iter().map(|line| match padding {
             0 => line,
@@ -198,19 +197,38 @@ impl Composer {
     }
 }
 
+/// What is being done, how long, and the key that ends it, which is never cut.
+fn working(label: &Label, look: &Look<'_>) -> Line {
+    let muted = look.style(Role::Muted);
+    let mut line = loader(&label.text, label.running, label.shows_time, &look.looks());
+    let key = look.keymap.keys(AppAction::INTERRUPT).first();
+    let hint = key.map_or_else(String::new, |key| format!(" · {key} {}", label.escape));
+    let room = label_room(look).saturating_sub(line.width() + width(&hint));
+    if !label.about.is_empty() && room > ABOUT_MIN && !look.is_plain {
+        line.append(&Line::of(&format!(" · {}", label.about), muted).cut(room));
+    }
+    line.push(&hint, muted);
+    line
+}
+
+/// Cells for a label in a border.
+fn label_room(look: &Look<'_>) -> usize {
+    look.width.saturating_sub(8)
+}
+
 /// A rule with a label and the number of hidden rows.
 fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Line {
     let mark = if look.is_plain { "-" } else { "─" };
     let mut line = Line::new();
     if !label.is_empty() {
         line.push(&format!("{} ", mark.repeat(2)), style);
-        line.append(&label.cut(look.width.saturating_sub(8)));
+        line.append(&label.cut(label_room(look)));
         line.push(" ", style);
     }
     if hidden > 0 {
         line.push(&format!("{} {hidden} more ", mark.repeat(2)), style.with(Attributes::DIM));
     }
-    let left = look.width.saturating_sub(line.width());
+    let left = look.short().saturating_sub(line.width());
     line.push(&mark.repeat(left), style);
     line.cut(look.width)
 }

@@ -10,6 +10,7 @@ use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
 use crate::tui::screen::{Abilities, Size};
+use crate::tui::style::Depth;
 use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub struct Options {
     pub code_indent: String,
     /// Cells left and right of the editor's text.
     pub padding: usize,
+    /// True if calls are shown with their results, and cards have empty rows inside.
+    pub is_roomy: bool,
     /// Cells left and right of messages.
     pub output_pad: usize,
     /// Rows of the completion list.
@@ -48,6 +51,8 @@ pub struct Options {
     pub wants_fullscreen: bool,
     /// Visibility of the scrollbar in fullscreen mode: `auto`, `always` or `hidden`.
     pub scrollbar: String,
+    /// Lines scrolled by a step of the mouse wheel.
+    pub wheel_lines: usize,
     /// Maximum width of an image in cells.
     image_columns: usize,
 }
@@ -85,12 +90,14 @@ impl UiConfig {
         self.options = Options {
             code_indent: text("markdown.codeBlockIndent").unwrap_or("  ").to_owned(),
             padding: count(settings, "editorPaddingX").unwrap_or(0),
+            is_roomy: text("display.density") == Some("roomy"),
             output_pad: count(settings, "outputPad").unwrap_or(1).min(1),
             popup_rows: count(settings, "autocompleteMaxVisible").unwrap_or(5),
             is_open: self.options.is_open,
             hides_thinking: flag(settings, "hideThinkingBlock").unwrap_or(false),
             wants_fullscreen: text("tuiMode") == Some("fullscreen") && !is_dumb(),
             scrollbar: text("fullscreenScrollbar").unwrap_or("auto").to_owned(),
+            wheel_lines: count(settings, "fullscreenWheelScrollLines").unwrap_or(WHEEL_LINES),
             image_columns: count(settings, "terminal.imageWidthCells").unwrap_or(60),
         };
         let mut problems = self.read_keys();
@@ -124,7 +131,7 @@ impl UiConfig {
     pub fn choose_theme(&mut self) -> Option<String> {
         match self.themes.chosen(self.backdrop) {
             Ok(theme) => {
-                self.theme = theme;
+                self.theme = theme.within(self.can.depth);
                 None
             }
             Err(problem) => Some(problem),
@@ -141,6 +148,8 @@ impl UiConfig {
             is_open: self.options.is_open,
             hides_thinking: self.options.hides_thinking,
             is_plain: self.is_plain,
+            is_compact: !self.options.is_roomy,
+            has_backgrounds: self.can.depth >= Depth::Indexed && !self.is_plain,
             pad: self.options.output_pad,
             cwd: &self.places.cwd,
             home: &self.places.home,
@@ -150,7 +159,7 @@ impl UiConfig {
 
     /// Cells to the right of the conversation for the scrollbar, in fullscreen mode.
     pub fn scrollbar_width(&self) -> usize {
-        usize::from(self.options.scrollbar != "hidden" && !self.is_plain)
+        usize::from(self.is_fullscreen && self.options.scrollbar != "hidden" && !self.is_plain)
     }
 
     /// The look of the conversation in fullscreen mode.
@@ -217,6 +226,9 @@ pub fn wishes(settings: &Settings) -> Wishes {
 pub fn flag(settings: &Settings, path: &str) -> Option<bool> {
     settings.get(path).and_then(Value::as_bool)
 }
+
+/// Lines scrolled by a step of the mouse wheel if the setting says `auto`.
+const WHEEL_LINES: usize = 3;
 
 fn count(settings: &Settings, path: &str) -> Option<usize> {
     let count = settings.get(path).and_then(Value::as_u64)?;

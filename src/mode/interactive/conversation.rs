@@ -13,6 +13,9 @@ use crate::tui::line::Line;
 use crate::tui::wrap::wrap;
 use std::sync::Arc;
 
+/// Rows above which a turn that is shown again does not begin with its prompt.
+const TURN_ROWS: usize = 400;
+
 #[derive(Clone, Default)]
 pub struct Conversation {
     items: Vec<Item>,
@@ -121,7 +124,8 @@ impl Conversation {
             Some(Item::Stored(place)) => match control.tree().shown(&place.entry) {
                 Some(message) => {
                     let mut is_final = true;
-                    let lines = stored_lines(message, self.results(at, control), look, &mut |call| {
+                    let message = [(message, self.results(at, control))];
+                    let lines = stored_lines(message, look, &mut |call| {
                         let lines = live(&call.id);
                         is_final &= lines.is_none() && !is_busy;
                         if lines.is_none() && !is_busy {
@@ -155,23 +159,46 @@ impl Conversation {
     /// The end of the conversation from item `from` on: at least `rows` lines if there are as many, and the
     /// number of prompts and answers above.
     pub fn end(&self, from: usize, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
-        let mut blocks = Vec::new();
         let mut count = 0;
         let mut first = self.items.len();
-        while first > from && count < rows {
+        // A turn is shown from its prompt on, unless that is far away.
+        while first > from && (count < rows || (count < TURN_ROWS.max(rows) && !self.is_prompt(first))) {
             first -= 1;
-            // What the program said is on screen already.
-            if matches!(self.items.get(first), Some(Item::Printed(_))) {
-                continue;
+            if !matches!(self.items.get(first), Some(Item::Printed(_))) {
+                count += self.lines(first, control, look, false, &mut |_| None).0.len();
             }
-            let (block, _) = self.lines(first, control, look, false, &mut |_| None);
-            count += block.len();
-            blocks.push(block);
         }
+        let mut lines = Vec::new();
+        let mut messages = Vec::new();
+        for at in first..self.items.len() {
+            let message = match self.items.get(at) {
+                // What the program said is on screen already.
+                Some(Item::Printed(_)) | None => continue,
+                Some(Item::Stored(place)) if place.part == Part::Result => continue,
+                Some(Item::Stored(place)) => control.tree().shown(&place.entry),
+                Some(Item::Notice(..)) => None,
+            };
+            match message {
+                Some(message) => messages.push((message, self.results(at, control))),
+                None => {
+                    lines.extend(whole(std::mem::take(&mut messages), look));
+                    lines.extend(self.lines(at, control, look, false, &mut |_| None).0);
+                }
+            }
+        }
+        lines.extend(whole(messages, look));
         let is_message = |item: &&Item| matches!(item, Item::Stored(place) if matches!(place.part, Part::Prompt | Part::Answer));
         let above = self.items.iter().take(first).filter(is_message).count();
-        (blocks.into_iter().rev().flatten().collect(), above)
+        (lines, above)
     }
+}
+
+/// Lines of messages that nothing will be added to.
+fn whole(messages: Vec<(AgentMessage, Vec<Arc<ToolResult>>)>, look: &Look<'_>) -> Vec<Line> {
+    stored_lines(messages, look, &mut |call| {
+        call.fail("No result", None);
+        None
+    })
 }
 
 #[cfg(test)]
@@ -241,14 +268,12 @@ mod tests {
                 "look around",
                 "Hm.",
                 "I will.",
-                "ls src",
-                "a.rs",
-                "b.rs",
-                "read none",
+                "✓ ls src",
+                "✗ read none",
                 "ENOENT: none",
-                "$ true",
+                "✗ $ true",
                 "No result",
-                "$ sleep 9",
+                "✗ $ sleep 9",
                 "Operation aborted",
                 &rule,
                 "$ pwd",
@@ -263,10 +288,20 @@ mod tests {
     #[test]
     fn only_the_end_is_laid_out_and_the_rest_is_counted() {
         let mut bench = bench();
+        for message in [
+            json!({"role": "user", "content": "more"}),
+            json!({"role": "assistant", "api": "", "provider": "", "model": "", "stopReason": "stop",
+                "content": [{"type": "text", "text": "Yes."}]}),
+        ] {
+            bench.app.control.log().append_message(&serde_json::from_value(message).unwrap()).unwrap();
+        }
         bench.app.view.begin();
         let look = bench.app.config.look().within(40);
+        // A turn begins with its prompt.
         let (lines, above) = end(&bench, 1, &look);
-        assert_eq!((lines.len(), above), (2, 3));
+        let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
+        assert_eq!((texts, above), (vec!["", "more", "", "Yes."], 4));
+        assert_eq!(end(&bench, 5, &look).1, 0);
     }
 
     #[test]

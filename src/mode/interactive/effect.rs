@@ -3,10 +3,12 @@
 //! The list is closed. `carry_out` applies each effect in one place, on the drawing thread; the sender knows
 //! nothing of sessions or of the screen.
 
+use super::added::Asked;
 use super::card::{Call, Weight};
 use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;
 use crate::runtime::compaction::NotCompacted;
+use crate::runtime::control::Streaming;
 use crate::runtime::outline::{ForkPoint, Outline};
 use crate::runtime::shell::ShellResult;
 use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
@@ -14,8 +16,9 @@ use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
+use crate::runtime::ui::{Change, Component};
 use crate::runtime::undo::{Plan, Undone};
-use crate::runtime::{Model, Scoped, Settings, ThinkingLevel};
+use crate::runtime::{Block, Model, Scoped, Settings, ThinkingLevel};
 use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -25,6 +28,8 @@ pub enum Effect {
     /// Closes the dialog that sent the effect, before its other effects are applied.
     Close,
     Say(Weight, String),
+    /// Shows a notice above the editor, until the next one.
+    Note(String),
     /// Copies a text to the clipboard, then shows the notice.
     Copy(String, &'static str),
     /// Index of the answer to a question that the caller evaluates.
@@ -176,6 +181,24 @@ pub enum Effect {
     SignedOut(Option<(Weight, String)>),
     OpenAddress(String),
 
+    /// The user has decided about the call with this id, which goes on.
+    Approved(String),
+    /// Sends a prompt that others have looked at.
+    Send {
+        text: String,
+        images: Vec<Block>,
+        streaming: Streaming,
+    },
+    /// A question of an extension.
+    Ask(Box<Asked>),
+    /// Something that an extension shows.
+    Show(Box<Change>),
+    /// Shows a component of an extension with the focus.
+    ShowComponent(u64, Arc<dyn Component>),
+    /// Tells the width of the screen.
+    ReadWidth(Sender<usize>),
+    /// Tells what is in the editor.
+    ReadEditor(Sender<String>),
     /// Asks the user to approve a tool call.
     Approve {
         call: Box<Call>,
@@ -187,6 +210,15 @@ pub enum Effect {
 pub enum Update {
     /// The call with this id needs no decision any more.
     ApprovalOver(String),
+    /// The question of an extension with this number needs no answer any more.
+    QuestionOver(u64),
+    /// What the component with this number has drawn.
+    Drawn {
+        number: u64,
+        lines: Vec<String>,
+        cursor: Option<(usize, usize)>,
+    },
+    ComponentOver(u64),
     Models(ModelLists),
     ScopeSaved,
     /// The active tools.

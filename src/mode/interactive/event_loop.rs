@@ -110,7 +110,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
                         let inputs = self.inputs.push(&bytes, now);
                         self.take(inputs, now)?;
                     }
-                    Ok(Event::Resized) => self.screen.resized(self.client, &mut self.inputs)?,
+                    Ok(Event::Resized) => self.screen.resized(self.client)?,
                     Ok(Event::Suspend) => self.suspends = true,
                     Ok(Event::Resumed) => {
                         self.screen.terminal.take()?;
@@ -165,7 +165,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
             let inputs = self.inputs.expire();
             self.take(inputs, now)?;
         }
-        self.screen.timed(self.client, now)
+        self.screen.timed(self.client, &mut self.inputs, now)
     }
 
     fn take(&mut self, inputs: Vec<Input>, now: Instant) -> io::Result<()> {

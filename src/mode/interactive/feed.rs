@@ -8,7 +8,7 @@
 
 use super::card::Weight;
 use super::effect::Effect;
-use crate::runtime::event::{Event, Reason};
+use crate::runtime::event::{Event, RETRY_CANCELLED, Reason};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Map, Value};
@@ -79,10 +79,15 @@ pub enum News {
         error: String,
     },
     RetryEnded,
-    /// All retries have failed; their number.
+    /// A retry got an answer; the number of retries.
+    RetrySucceeded {
+        attempts: u64,
+    },
+    /// No retry got an answer; their number.
     RetriesFailed {
         attempts: u64,
-        error: String,
+        /// True if the user has ended the wait for another one.
+        is_cancelled: bool,
     },
     /// The complete content of both queues.
     Queues {
@@ -194,11 +199,10 @@ fn news(event: &Event<'_>) -> Option<News> {
             delay: Duration::from_millis(*delay_ms),
             error: (*error_message).to_owned(),
         },
-        Event::AutoRetryEnd { success: false, attempt, final_error } => News::RetriesFailed {
-            attempts: *attempt,
-            error: final_error.unwrap_or("Unknown error").to_owned(),
-        },
-        Event::AutoRetryEnd { .. } => News::RetryEnded,
+        Event::AutoRetryEnd { success: false, attempt, final_error } => {
+            News::RetriesFailed { attempts: *attempt, is_cancelled: *final_error == Some(RETRY_CANCELLED) }
+        }
+        Event::AutoRetryEnd { attempt, .. } => News::RetrySucceeded { attempts: *attempt },
         Event::SessionInfoChanged { .. } => News::Renamed,
         Event::ThinkingLevelChanged { .. } => News::ThinkingChanged,
         Event::BashUpdate { delta, .. } => News::ShellPrinted((*delta).to_owned()),

@@ -1,18 +1,21 @@
 //! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
 
+use super::activity::Spent as RunSpent;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
 use crate::runtime::control::Control;
-use crate::runtime::stats::{Context, Stats};
+use crate::runtime::stats::{Context, ContextUsage, Stats};
 use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
+use crate::tui::select::elapsed;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::width::width;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Entries that are summed immediately; more are left to another thread.
 const AT_ONCE: usize = 500;
@@ -25,6 +28,8 @@ pub struct Footer {
     /// Number of changes to spending and conversation: a sum from before a change is outdated.
     changes: u64,
     context: Option<Context>,
+    /// True if the last answer failed: the context is then as large as it was before.
+    has_failed: bool,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     compacts: bool,
@@ -57,6 +62,7 @@ impl Footer {
             spent: Spent::default(),
             changes: 0,
             context: None,
+            has_failed: false,
             model: now.model,
             thinking: now.thinking,
             compacts: now.switches.auto_compaction,
@@ -71,14 +77,15 @@ impl Footer {
     /// Sums the cost of another conversation. The rest is read by [`Self::refresh`].
     pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
         self.count_providers(control);
-        self.spent = Spent::default();
+        (self.spent, self.has_failed) = (Spent::default(), false);
         self.sum(control, feed);
     }
 
-    fn sum(&mut self, control: &Control, feed: &Arc<Feed>) {
+    /// Sums the cost of everything in the conversation again.
+    pub fn sum(&mut self, control: &Control, feed: &Arc<Feed>) {
         self.changes += 1;
         if control.log().index().slots.len() <= AT_ONCE {
-            self.spent = Spent::of(&control.stats());
+            self.spent = Spent { hit_rate: self.spent.hit_rate, ..Spent::of(&control.stats()) };
             return;
         }
         let (control, feed, changes) = (control.clone(), feed.clone(), self.changes);
@@ -111,16 +118,20 @@ impl Footer {
         self.compacts = now.switches.auto_compaction;
         self.branch = git_branch(&self.cwd);
         self.is_subscribed = control.models().is_subscribed(&self.model);
-        self.context = control.context_usage().map(|usage| Context {
-            tokens: usage.tokens,
-            context_window: usage.window,
-            percent: usage.percent(),
+        let known = self.context.as_ref().and_then(|context| context.tokens).filter(|_| self.has_failed);
+        self.context = control.context_usage().map(|usage| {
+            let usage = ContextUsage { tokens: known.or(usage.tokens), ..usage };
+            Context { tokens: usage.tokens, context_window: usage.window, percent: usage.percent() }
         });
     }
 
-    /// Adds the usage of an answer that has ended.
-    pub fn spend(&mut self, usage: &Usage) {
+    /// Adds the usage of an answer that has ended. One that failed says nothing of the context.
+    pub fn spend(&mut self, usage: &Usage, has_failed: bool) {
+        self.has_failed = has_failed;
         self.changes += 1;
+        if has_failed && usage.input == 0 && usage.output == 0 {
+            return;
+        }
         let spent = &mut self.spent;
         let add = |sum: &mut u64, count| *sum = sum.saturating_add(count);
         add(&mut spent.input, usage.input);
@@ -134,6 +145,24 @@ impl Footer {
         spent.hit_rate = (seen && prompt > 0).then(|| percent(usage.cache_read, prompt));
     }
 
+    /// One line about a run that has ended: its time, tokens and cost, and how full the context is.
+    pub fn sum_up(&self, took: Duration, spent: &RunSpent, is_plain: bool) -> String {
+        let mut parts = vec![format!("Worked {}", elapsed(took.max(Duration::from_secs(1))))];
+        parts.push(match is_plain {
+            true => format!("in {} out {}", tokens(spent.input), tokens(spent.output)),
+            false => format!("↑{} ↓{}", tokens(spent.input), tokens(spent.output)),
+        });
+        if spent.cost > 0.0 {
+            parts.push(format!("${:.3}", spent.cost));
+        }
+        if let Some(context) = &self.context
+            && let Some(percent) = context.percent
+        {
+            parts.push(format!("{percent:.1}% of {}", tokens(context.context_window)));
+        }
+        parts.join(if is_plain { ", " } else { " · " })
+    }
+
     pub fn lines(&self, look: &Look<'_>) -> Vec<Line> {
         let dim = look.style(Role::Dim);
         let mut place = look.path(&self.cwd);
@@ -143,41 +172,64 @@ impl Footer {
         if let Some(name) = &self.name {
             let _ = write!(place, " • {name}");
         }
-        vec![Line::of(&place, dim).cut(look.width), self.figures(look, dim)]
+        vec![Line::of(&place, dim).cut(look.short()), self.figures(look, dim)]
     }
 
+    /// Tokens, cost and context to the left, the model to the right. What has no room is left out, the least
+    /// important first: the context and the model stay.
     fn figures(&self, look: &Look<'_>, dim: Style) -> Line {
-        let mut left = Line::new();
-        let spent = &self.spent;
-        let arrows = match look.is_plain {
-            true => [
-                ("in ", spent.input),
-                ("out ", spent.output),
-                ("cached ", spent.cache_read),
-                ("stored ", spent.cache_write),
-            ],
-            false => {
-                [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
-            }
+        let mut parts = self.parts(look, dim);
+        let mut model = self.model_parts();
+        let width_of = |parts: &[Part], model: &[(u8, String)]| {
+            let left: usize = parts.iter().map(|part| width(&part.text) + 1).sum();
+            left + 1 + model.iter().map(|(_, text)| width(text)).sum::<usize>()
         };
-        for (mark, count) in arrows {
+        while width_of(&parts, &model) > look.short() {
+            let ranks = parts.iter().map(|part| part.rank).chain(model.iter().map(|(rank, _)| *rank));
+            let Some(last) = ranks.max().filter(|rank| *rank > 0) else { break };
+            parts.retain(|part| part.rank < last);
+            model.retain(|(rank, _)| *rank < last);
+        }
+        let mut line = Line::new();
+        for part in &parts {
+            line.push(&part.text, part.style);
+            line.push(" ", dim);
+        }
+        let model: String = model.into_iter().map(|(_, text)| text).collect();
+        let room = look.short().saturating_sub(line.width() + 1);
+        let model = Line::of(&model, dim).cut(room);
+        line.pad_to(look.short().saturating_sub(model.width()), dim);
+        line.append(&model);
+        line.cut(look.short())
+    }
+
+    /// The figures, from left to right.
+    fn parts(&self, look: &Look<'_>, dim: Style) -> Vec<Part> {
+        let spent = &self.spent;
+        let mut parts = Vec::new();
+        let mut push = |rank, text: String, style| parts.push(Part { rank, text, style });
+        let names = match look.is_plain {
+            true => ["in ", "out ", "cached ", "stored "],
+            false => ["↑", "↓", "R", "W"],
+        };
+        let counts = [spent.input, spent.output, spent.cache_read, spent.cache_write];
+        for ((name, count), rank) in names.into_iter().zip(counts).zip([4, 3, 6, 7]) {
             if count > 0 {
-                left.push(&format!("{mark}{} ", tokens(count)), dim);
+                push(rank, format!("{name}{}", tokens(count)), dim);
             }
         }
         if let Some(rate) = spent.hit_rate {
-            left.push(&format!("CH{rate:.1}% "), dim);
+            push(8, format!("CH{rate:.1}%"), dim);
         }
         if spent.cost > 0.0 || self.is_subscribed {
             let paid = if self.is_subscribed { " (sub)" } else { "" };
-            left.push(&format!("${:.3}{paid} ", spent.cost), dim);
+            push(1, format!("${:.3}{paid}", spent.cost), dim);
         }
         if let Some(speed) = self.speed {
-            left.push(&format!("{speed:.0} tok/s "), dim);
+            push(5, format!("{speed:.0} tok/s"), dim);
         }
         let window =
             self.context.as_ref().map_or(self.model.context_window, |context| context.context_window);
-        let auto = if self.compacts { " (auto)" } else { "" };
         let filled = match self.context.as_ref().map(|context| context.percent) {
             Some(None) => None,
             Some(Some(percent)) => Some(percent),
@@ -189,34 +241,41 @@ impl Footer {
             _ => dim,
         };
         match filled {
-            Some(percent) => left.push(&format!("{percent:.1}%/{}{auto}", tokens(window)), style),
-            None => left.push(&format!("?/{}{auto}", tokens(window)), style),
+            Some(percent) => push(0, format!("{percent:.1}%/{}", tokens(window)), style),
+            None => push(0, format!("?/{}", tokens(window)), style),
         }
-        let mut right = String::new();
-        if self.names_provider {
-            let _ = write!(right, "({}) ", self.model.provider);
+        if self.compacts {
+            push(9, "(auto)".to_owned(), style);
         }
-        right.push_str(&self.model.id);
-        if self.model.reasoning {
-            match self.thinking {
-                ThinkingLevel::Off => right.push_str(" • thinking off"),
-                level => {
-                    let _ = write!(right, " • {}", level.name());
-                }
-            }
-        }
-        let room = look.width.saturating_sub(left.width() + 2);
-        if width(&right) > room {
-            right.clone_from(&self.model.id);
-        }
-        if width(&right) > room {
-            right.clone_from(&self.model.name);
-        }
-        let right = Line::of(&right, dim).cut(room);
-        left.pad_to(look.width.saturating_sub(right.width()), dim);
-        left.append(&right);
-        left.cut(look.width)
+        parts
     }
+
+    /// The provider, model and thinking level, with their ranks.
+    fn model_parts(&self) -> Vec<(u8, String)> {
+        let mut parts = Vec::new();
+        if self.names_provider {
+            parts.push((10, format!("({}) ", self.model.provider)));
+        }
+        parts.push((0, self.model.id.clone()));
+        if self.model.reasoning {
+            parts.push((
+                2,
+                match self.thinking {
+                    ThinkingLevel::Off => " • thinking off".to_owned(),
+                    level => format!(" • {}", level.name()),
+                },
+            ));
+        }
+        parts
+    }
+}
+
+/// A figure of the footer.
+struct Part {
+    /// Rank 0 always stays, the others give way from the highest on.
+    rank: u8,
+    text: String,
+    style: Style,
 }
 
 impl Spent {
@@ -251,6 +310,46 @@ pub fn tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mode::interactive::testing::Bench;
+
+    #[test]
+    fn what_has_no_room_gives_way_and_the_context_and_model_stay() {
+        let mut bench = Bench::new();
+        let footer = &mut bench.app.status.footer;
+        let usage =
+            Usage { input: 1500, output: 180, cache_read: 5000, cache_write: 400, ..Usage::default() };
+        footer.spend(&usage, false);
+        footer.spent.cost = 0.005;
+        footer.names_provider = true;
+        let config = &bench.app.config;
+        let at = |width: usize| {
+            let lines = footer.lines(&config.look().within(width));
+            lines.last().unwrap().text().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        for (width, expected) in [
+            (100, "↑1.5k ↓180 R5.0k W400 CH72.5% $0.005 0.0%/128k (auto) (mock) m1"),
+            (60, "↑1.5k ↓180 R5.0k W400 CH72.5% $0.005 0.0%/128k m1"),
+            (46, "↑1.5k ↓180 R5.0k W400 $0.005 0.0%/128k m1"),
+            (40, "↑1.5k ↓180 $0.005 0.0%/128k m1"),
+            (24, "0.0%/128k m1"),
+            (10, "0.0%/128k"),
+        ] {
+            assert_eq!(at(width), expected, "{width}");
+        }
+    }
+
+    #[test]
+    fn a_failed_answer_leaves_the_context_as_it_was() {
+        let mut bench = Bench::new();
+        let footer = &mut bench.app.status.footer;
+        footer.context = Some(Context { tokens: Some(64_000), context_window: 128_000, percent: Some(50.0) });
+        footer.spend(&Usage::default(), true);
+        footer.refresh(&bench.app.control);
+        assert_eq!(footer.context.as_ref().unwrap().percent, Some(50.0));
+        footer.spend(&Usage::default(), false);
+        footer.refresh(&bench.app.control);
+        assert_ne!(footer.context.as_ref().unwrap().percent, Some(50.0));
+    }
 
     #[test]
     fn counts_of_tokens_are_short() {

@@ -1,5 +1,6 @@
 //! Handles keys that are not the editor's, and submitted text.
 
+use super::added;
 use super::app::App;
 use super::command::{self, clipboard, editor, models, shell, thinking};
 use super::complete;
@@ -11,13 +12,13 @@ use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
 use crate::tui::image::Pixels;
-use crate::tui::key::{Action as Event, Input, Key, Mouse, MouseKind, Reply};
+use crate::tui::key::{Action as Event, Input, Key, Modifiers, Mouse, MouseKind, Reply};
 use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
 use std::time::Instant;
 
-/// Lines scrolled by a step of the mouse wheel.
-const WHEEL: isize = 3;
+/// A step of the mouse wheel with Alt counts as so many.
+const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
@@ -53,6 +54,9 @@ fn look_at_theme(app: &mut App, now: Instant) {
 }
 
 fn take_reply(app: &mut App, reply: &Reply) {
+    if app.config.themes.learn(reply) {
+        let _ = app.config.choose_theme();
+    }
     let backdrop = match *reply {
         Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
         Reply::Scheme { dark: true } => Backdrop::Dark,
@@ -61,6 +65,7 @@ fn take_reply(app: &mut App, reply: &Reply) {
             app.config.cell = Pixels { width, height };
             return;
         }
+        Reply::ProgramStatus => return app.status.program.answered(),
         _ => return,
     };
     if backdrop != app.config.backdrop {
@@ -85,12 +90,18 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
     if !is_escape {
         app.composer.last_escape.forget();
     }
+    if app.config.keymap.is(key, AppAction::CLEAR) {
+        app.composer.close_completion();
+    }
     match app.composer.complete_key(key, &app.config.keymap) {
         Completed::Ignored => {}
         Completed::Handled => return,
         // In a folder one goes on.
         Completed::Goes => return complete::offer(app, false),
         Completed::Send => return edit(app, key, now),
+    }
+    if added::press(app, key) {
+        return;
     }
     let keymap = &app.config.keymap;
     if app.config.is_fullscreen {
@@ -108,9 +119,11 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
 }
 
 fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
+    let steps = if mouse.modifiers.has(Modifiers::ALT) { WHEEL_WITH_ALT } else { 1 };
+    let lines = (app.config.options.wheel_lines * steps).cast_signed();
     let by = match mouse.kind {
-        MouseKind::ScrollUp => -WHEEL,
-        MouseKind::ScrollDown => WHEEL,
+        MouseKind::ScrollUp => -lines,
+        MouseKind::ScrollDown => lines,
         _ => return,
     };
     app.view.with_window(app.config.window_look(), now, |window, pages| window.scroll(by, pages));
@@ -138,8 +151,20 @@ pub fn submit(app: &mut App, text: String, streaming: Streaming) {
     if text.is_empty() {
         return;
     }
+    let is_sent_again = app.composer.refused.take().is_some_and(|refused| refused == text);
+    if text == "?" {
+        command::run(app, "/help");
+        return;
+    }
     app.composer.editor.remember(&text);
     if command::run(app, &text) {
+        return;
+    }
+    if !is_sent_again && let Some((name, near)) = command::unknown(&app.control, &text) {
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean /{near}?)"));
+        app.note(&format!("No command /{name}{near}. Enter again sends it"));
+        app.composer.editor.set_text(&text);
+        app.composer.refused = Some(text);
         return;
     }
     match text.strip_prefix('!') {
@@ -161,7 +186,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
         }
         AppAction::MESSAGE_DEQUEUE => {
             return match app.take_back() {
-                0 => app.info("No queued messages to restore"),
+                0 => app.note("No queued messages to restore"),
                 _ => app.composer.close_completion(),
             };
         }
@@ -170,7 +195,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
             let hides = !app.config.options.hides_thinking;
             app.config.options.hides_thinking = hides;
             app.set("hideThinkingBlock", hides.into());
-            return app.info(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
+            return app.note(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
         }
         AppAction::THINKING_CYCLE => return thinking::cycle(app),
         AppAction::MODEL_CYCLE_FORWARD => return models::cycle(app, true),

@@ -11,6 +11,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Cells that rows below the conversation leave free at the edge.
+const EDGE: usize = 4;
+
 /// Everything that a part of the screen needs to draw itself.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
@@ -27,6 +30,10 @@ pub struct Look<'a> {
     pub hides_thinking: bool,
     /// For screen readers, and users whom motion disturbs: states are words, nothing is animated.
     pub is_plain: bool,
+    /// True if a call that went well is one row, and nothing has empty rows inside.
+    pub is_compact: bool,
+    /// True if the terminal shows backgrounds that text is readable on.
+    pub has_backgrounds: bool,
     /// Cells left and right of messages.
     pub pad: usize,
     pub cwd: &'a Path,
@@ -48,6 +55,8 @@ impl<'a> Look<'a> {
             is_open: false,
             hides_thinking: false,
             is_plain: false,
+            is_compact: false,
+            has_backgrounds: true,
             pad: 1,
             cwd: Path::new("/home/u/p"),
             home: Path::new("/home/u"),
@@ -78,11 +87,17 @@ impl<'a> Look<'a> {
             hyperlinks: self.hyperlinks,
             code_indent: self.code_indent,
             base,
+            is_plain: self.is_plain,
         }
     }
 
     pub fn within(&self, width: usize) -> Self {
         Self { width, ..*self }
+    }
+
+    /// Width of rows that end short of the edge: a terminal that becomes slightly narrower does not wrap them.
+    pub fn short(&self) -> usize {
+        if self.width > 20 { self.width - EDGE } else { self.width }
     }
 
     /// A horizontal rule over the whole width.
@@ -154,6 +169,8 @@ impl Kept {
             is_open: self.layout.is_open,
             hides_thinking: self.layout.hides_thinking,
             is_plain: self.layout.is_plain,
+            is_compact: self.layout.is_compact,
+            has_backgrounds: self.layout.has_backgrounds,
             pad: self.layout.pad,
             cwd: &self.cwd,
             home: &self.home,
@@ -171,6 +188,8 @@ pub struct Layout {
     is_open: bool,
     hides_thinking: bool,
     is_plain: bool,
+    is_compact: bool,
+    has_backgrounds: bool,
     pad: usize,
 }
 
@@ -183,6 +202,8 @@ impl Layout {
             is_open: look.is_open,
             hides_thinking: look.hides_thinking,
             is_plain: look.is_plain,
+            is_compact: look.is_compact,
+            has_backgrounds: look.has_backgrounds,
             pad: look.pad,
         }
     }
@@ -190,6 +211,7 @@ impl Layout {
     pub fn is_of(&self, look: &Look<'_>) -> bool {
         (self.width, self.is_open, self.hides_thinking) == (look.width, look.is_open, look.hides_thinking)
             && (self.is_plain, self.pad) == (look.is_plain, look.pad)
+            && (self.is_compact, self.has_backgrounds) == (look.is_compact, look.has_backgrounds)
             && self.code_indent == look.code_indent
             && self.theme == *look.theme
     }
@@ -210,21 +232,26 @@ fn file_link(path: &Path) -> Option<Arc<str>> {
     line::link(&address)
 }
 
-/// Lines with `margin` before them, on a background as wide as the screen, with an empty row above and below.
+/// Lines with a margin of one cell on a background as wide as the screen.
 pub fn boxed(lines: &[Line], look: &Look<'_>, background: Style) -> Vec<Line> {
-    let row = |line: Option<&Line>| {
-        let mut row = Line::of(" ", background);
-        if let Some(line) = line {
-            row.append(line);
-        }
+    boxed_within(lines, 1, look, background)
+}
+
+/// Lines with a margin of `pad` cells on a background as wide as the screen, with an empty row above and below
+/// unless the look is compact. Without backgrounds only the margin is left.
+pub fn boxed_within(lines: &[Line], pad: usize, look: &Look<'_>, background: Style) -> Vec<Line> {
+    if !look.has_backgrounds {
+        return padded(lines.iter().cloned(), pad);
+    }
+    let row = |line: &Line| {
+        let mut row = Line::of(&" ".repeat(pad), background);
+        row.append(line);
         row.over(background);
         row.pad_to(look.width, background);
         row
     };
-    let mut out = vec![row(None)];
-    out.extend(lines.iter().map(|line| row(Some(line))));
-    out.push(row(None));
-    out
+    let edge = (!look.is_compact).then(|| row(&Line::new()));
+    edge.clone().into_iter().chain(lines.iter().map(row)).chain(edge).collect()
 }
 
 /// Lines with a margin of one cell.

@@ -12,6 +12,7 @@
 //! Only the unfinished part is redrawn, below them (`tui::screen`).
 
 mod activity;
+mod added;
 mod app;
 mod approver;
 mod card;
@@ -37,6 +38,7 @@ mod pace;
 mod paint;
 mod position;
 mod program;
+mod program_status;
 pub mod question;
 mod screen;
 mod scroll;
@@ -60,6 +62,7 @@ use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
 use crate::tui::terminal::{Modes, Terminal};
+use added::OnFeed;
 use app::{App, Threads};
 use approver::ByScreen;
 use card::Weight;
@@ -67,6 +70,7 @@ use config::{Places, UiConfig};
 use crossbeam_channel::bounded;
 use event_loop::EventLoop;
 use feed::Feed;
+use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -96,6 +100,16 @@ pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &
 pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let roles = crate::tui::theme::Role::ALL.into_iter();
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
+}
+
+/// The JSON Schema of `keybindings.json`; `None` in a build without the terminal.
+pub fn keybindings_schema() -> Option<Value> {
+    Some(crate::tui::keymap::schema(&keymap::APPLICATION))
+}
+
+/// The JSON Schema of a theme; `None` in a build without the terminal.
+pub fn theme_schema() -> Option<Value> {
+    Some(crate::tui::theme::schema())
 }
 
 /// Start options of the interactive mode.
@@ -143,6 +157,11 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         report::divert(move |text| feed.say(Weight::Warning, text))
     };
     control.set_approver(Arc::new(ByScreen(feed.clone())));
+    control.set_ui(Arc::new(OnFeed::new(feed.clone())));
+    if options.first.is_some() {
+        // It may call what extensions register.
+        control.settle_hooks();
+    }
     let worker = {
         let feed = feed.clone();
         thread::Builder::new()
@@ -161,6 +180,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();
+    app.start_reports();
     if let Some(wanted) = options.fullscreen {
         app.config.is_fullscreen = wanted && !config::is_dumb();
     }

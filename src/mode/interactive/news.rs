@@ -2,6 +2,7 @@
 //!
 //! `carry_out` is the one place that applies an [`Effect`]; its rows name the functions that do it.
 
+use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
@@ -12,13 +13,17 @@ use super::config::is_dumb;
 use super::dialog::approve::Approve;
 use super::effect::Effect;
 use super::feed::News;
-use crate::runtime::{AgentMessage, Fatal, preview_edit};
+use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
 use std::time::Instant;
 
 /// Handles news.
 pub fn take(app: &mut App, mut news: News, now: Instant) {
     app.view.take(&mut news, &app.config.look(), now);
+    let ended = app.status.activity.ended(now);
     app.status.activity.take(&news, now);
+    if let News::MessageEnded(message) = &news {
+        app.status.program.take(message);
+    }
     match news {
         News::Effect(effect) => carry_out(app, *effect, now),
         // There is no border to say it in.
@@ -26,7 +31,9 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
         News::Queues { steering, follow_up } => app.composer.queues = (steering, follow_up),
         News::BlockEnded { .. } => preview(app),
         News::MessageEnded(AgentMessage::Assistant(answer)) => {
-            app.status.footer.spend(&answer.usage);
+            let has_failed = matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
+            app.status.footer.spend(&answer.usage, has_failed);
+            app.status.title.has_failed = answer.stop_reason == StopReason::Error;
             // Elsewhere it is the network's speed as much as the model's.
             app.status.footer.speed = match answer.provider == "local" {
                 true => app.status.activity.speed(answer.usage.output, now),
@@ -37,6 +44,10 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
         News::Renamed | News::ThinkingChanged => app.refresh(),
         News::Settled => {
             app.refresh();
+            if let Some((took, spent)) = ended.filter(|(_, spent)| spent.output > 0) {
+                let text = app.status.footer.sum_up(took, &spent, app.config.is_plain);
+                app.info(&text);
+            }
             app.send_held();
         }
         News::ShellPrinted(text) => {
@@ -44,14 +55,24 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
                 shell.print(&text);
             }
         }
-        News::RetriesFailed { attempts, error } => {
-            app.error(&format!("Retry failed after {attempts} attempts: {error}"));
+        News::RetrySucceeded { attempts } => {
+            let error = app.status.activity.failure();
+            let text = format!("retried {attempts} time{} ({error})", if attempts == 1 { "" } else { "s" });
+            app.info(&text);
+        }
+        News::RetriesFailed { attempts, is_cancelled } => {
+            let tries = if attempts == 1 { "1 try".to_owned() } else { format!("{attempts} tries") };
+            match is_cancelled {
+                true => app.warn(&format!("Stopped after {tries}")),
+                false => app.error(&format!("Gave up after {tries}")),
+            }
         }
         News::LimitReached(reason) => app.warn(&format!("The run was ended: {reason}")),
         News::CompactionEnded { summary, aborted, error, .. } => {
             if let Some((summary, tokens)) = summary {
                 let lines = card::compaction(&summary, tokens, &app.config.look());
                 app.view.show(lines);
+                app.status.footer.sum(&app.control, &app.threads.feed);
             } else if aborted {
                 app.warn("Compaction cancelled");
             } else if let Some(error) = error {
@@ -92,6 +113,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         // Closing is done where the dialog is; the others are for nobody here.
         Effect::Close | Effect::Answer(_) | Effect::Draw => {}
         Effect::Say(weight, text) => app.say(weight, &text),
+        Effect::Note(text) => app.note(&text),
         Effect::Copy(text, done) => clipboard::copy(app, text, done),
         Effect::Call(line) => {
             command::run(app, line);
@@ -106,6 +128,10 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             app.error(&format!("Error: {reason}"));
             if app.composer.editor.is_empty() {
                 app.composer.editor.set_text(&typed);
+            }
+            // The prompt waits in the editor until there is a model.
+            if app.control.models().usable_providers().is_empty() && app.dialogs.is_empty() {
+                command::run(app, "/login");
             }
         }
         Effect::ListFiles { listing, found, is_first, is_whole } => {
@@ -199,6 +225,27 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         }
         Effect::OpenAddress(url) => login::open_address(app, url),
 
-        Effect::Approve { call, reply } => app.open(Approve::new(*call, reply)),
+        Effect::Send { text, images, streaming } => app.send(text, images, streaming),
+        Effect::Ask(asked) => added::ask(app, *asked),
+        Effect::Show(change) => added::show(app, *change),
+        Effect::ShowComponent(number, component) => added::open(app, number, component),
+        Effect::ReadWidth(reply) => {
+            let _ = reply.try_send(app.config.look().width);
+        }
+        Effect::ReadEditor(reply) => {
+            let _ = reply.try_send(app.composer.editor.expanded());
+        }
+        Effect::Approve { call, reply } => {
+            // The time that the user takes is not the call's.
+            if let Some(call) = app.view.open_call(&call.id) {
+                call.state = card::State::Waiting;
+            }
+            app.open(Approve::new(*call, reply));
+        }
+        Effect::Approved(id) => {
+            if let Some(call) = app.view.open_call(&id) {
+                call.state = card::State::Running { since: now };
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::app::App;
 use super::config::is_dumb;
 use super::keymap::AppAction;
-use super::look::Look;
+use super::look::{Look, indented};
 use super::transcript::Printed;
 use crate::tui::line::Line;
 use crate::tui::select::loader_changes_in;
@@ -31,21 +31,35 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     let rows = app.config.size.rows;
     let look = app.config.look();
     let mut lines = app.composer.waiting(&look);
-    lines.push(Line::new());
-    let footer = app.status.footer.lines(&look);
+    // In the row above the editor, which is there anyway.
+    let mut note = Line::of(&app.status.note, look.style(Role::Dim)).cut(look.short().saturating_sub(1));
+    lines.extend(indented([std::mem::take(&mut note)]));
+    lines.extend(app.added.above(&look));
+    let footer = app.added.footer(app.status.footer.lines(&look), &look);
     let room = rows.saturating_sub(footer.len() + 1).max(1);
     let dialog = app.dialogs.lines(&look, room);
     lines.extend(dialog.unwrap_or_else(|| {
         let status = (&app.status.activity, app.status.footer.thinking);
         app.composer.lines(&look, rows, app.config.options.padding, status, now)
     }));
+    lines.extend(app.added.below(&look));
     lines.extend(footer);
     lines
 }
 
-/// True if the alternate screen is used, for the viewer or in fullscreen mode.
-pub fn is_full(app: &App) -> bool {
-    !is_dumb() && (app.config.is_fullscreen || (app.view.has_viewer() && app.dialogs.is_empty()))
+/// True if the alternate screen is used: in fullscreen mode, for the viewer, and for a dialog that has not had
+/// room on the normal screen without scrolling printed lines away.
+pub fn is_full(app: &mut App, room: usize, now: Instant) -> bool {
+    if is_dumb() || app.config.is_fullscreen {
+        return !is_dumb();
+    }
+    if app.dialogs.is_empty() {
+        return app.view.has_viewer();
+    }
+    if !app.dialogs.is_full {
+        app.dialogs.is_full = live(app, now).len() > room;
+    }
+    app.dialogs.is_full
 }
 
 /// The content of the alternate screen.
@@ -58,7 +72,9 @@ pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
 
 /// The screen in fullscreen mode: the scrolled conversation, and the dock below.
 fn fullscreen(app: &mut App, now: Instant) -> Vec<Line> {
-    app.view.drop_stored();
+    if app.config.is_fullscreen {
+        app.view.drop_stored();
+    }
     let size = app.config.size;
     let mut dock = dock(app, now);
     if let Some(search) = app.view.search_line(&app.config.look()) {
@@ -99,8 +115,8 @@ pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     let looks = app.config.look().looks();
     let shows_time = app.view.is_running();
     match app.status.activity.label(now) {
-        Some((_, running)) if app.dialogs.is_empty() && !app.view.has_viewer() => {
-            loader_changes_in(running, &looks)
+        Some(label) if app.dialogs.is_empty() && !app.view.has_viewer() => {
+            loader_changes_in(label.running, &looks)
         }
         _ if shows_time && !looks.is_plain => Some(Duration::from_millis(100)),
         _ => None,

@@ -10,6 +10,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Longest wait for a reply after a frame on a slow line.
 const SLOW: Duration = Duration::from_secs(10);
 
+/// Time without a resize after which the size counts as settled.
+const STILL: Duration = Duration::from_millis(90);
+
 /// Number of unanswered queries after which no reply is expected.
 const OPEN_MAX: usize = 2;
 
@@ -21,6 +24,8 @@ pub struct Position {
     asked: Option<Asked>,
     /// Unanswered queries; only the last one matters.
     open: usize,
+    /// Time at which the size counts as settled, after a resize.
+    still: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +54,23 @@ impl Position {
         Self { answers: Some(false), ..Self::default() }
     }
 
-    /// Records a resize; true if a query should be sent.
-    pub fn resized(&mut self, now: Instant) -> bool {
-        if self.answers == Some(false) {
-            return false;
+    /// Records a resize: nothing is drawn until the size has settled and the terminal has replied.
+    pub fn resized(&mut self, now: Instant) {
+        self.still = Some(now + STILL);
+    }
+
+    /// True once if the size has settled.
+    pub fn settles(&mut self, now: Instant) -> bool {
+        self.still.take_if(|still| *still <= now).is_some()
+    }
+
+    /// Begins to wait for the position after a resize; true if a query should be sent.
+    pub fn settled(&mut self, now: Instant) -> bool {
+        let asks = self.answers != Some(false);
+        if asks {
+            self.ask(now, true);
         }
-        self.ask(now, true);
-        true
+        asks
     }
 
     /// Records a frame; true if a query should be sent.
@@ -102,16 +117,16 @@ impl Position {
 
     /// Forgets the position, since another program has drawn.
     pub fn forget(&mut self) {
-        (self.is_known, self.asked) = (false, None);
+        (self.is_known, self.asked, self.still) = (false, None, None);
     }
 
     /// True if nothing may be drawn at present.
     pub fn holds(&self) -> bool {
-        self.asked.is_some_and(|asked| asked.is_resize)
+        self.still.is_some() || self.asked.is_some_and(|asked| asked.is_resize)
     }
 
     pub fn deadline(&self) -> Option<Instant> {
-        self.asked.map(|asked| asked.until)
+        self.still.into_iter().chain(self.asked.map(|asked| asked.until)).min()
     }
 
     pub fn answered(&mut self) -> Meaning {
@@ -121,6 +136,8 @@ impl Position {
             return Meaning::Nothing;
         }
         match self.asked.take() {
+            // The size has changed again.
+            _ if self.still.is_some() => Meaning::Nothing,
             Some(asked) if asked.is_resize => {
                 self.is_known = true;
                 Meaning::Resize
@@ -133,7 +150,7 @@ impl Position {
         }
     }
 
-    /// Handles a passed deadline; true if a resize is pending.
+    /// Handles an unanswered query; true if a resize waits for its answer.
     pub fn expired(&mut self, now: Instant) -> bool {
         let Some(asked) = self.asked.filter(|asked| asked.until <= now) else {
             return false;
@@ -141,7 +158,7 @@ impl Position {
         self.asked = None;
         self.is_known &= !asked.is_resize;
         self.answers.get_or_insert(false);
-        asked.is_resize
+        asked.is_resize && self.still.is_none()
     }
 }
 
@@ -174,11 +191,19 @@ mod tests {
         assert!(!position.holds());
         assert_eq!(position.answered(), Meaning::Place);
         assert!(!position.drawn(now));
-        assert!(position.resized(now));
+        position.resized(now);
         assert!(position.holds());
+        assert!(!position.settles(now));
+        position.resized(now + STILL / 2);
+        assert!(!position.settles(now + STILL));
+        let still = now + STILL * 2;
+        assert!(position.settles(still));
+        assert!(position.settled(still));
         // A second change before the answer: only the answer to the last question counts.
-        assert!(position.resized(now));
+        position.resized(still);
         assert_eq!(position.answered(), Meaning::Nothing);
+        let still = still + STILL;
+        assert!(position.holds() && position.settles(still) && position.settled(still));
         assert!(position.holds());
         assert_eq!(position.answered(), Meaning::Resize);
         assert!(!position.holds());
@@ -203,14 +228,14 @@ mod tests {
         assert!(!position.expired(now));
         assert!(!position.expired(later(now)));
         assert!(!position.drawn(now));
-        assert!(!position.resized(now));
+        assert!(!position.settled(now));
         let mut slow = Position::default();
-        assert!(slow.resized(now));
+        assert!(slow.settled(now));
         assert!(slow.expired(later(now)));
-        assert!(!slow.resized(now));
+        assert!(!slow.settled(now));
         // It comes late, and then it is known that it does.
         assert_eq!(slow.answered(), Meaning::Nothing);
-        assert!(slow.resized(now));
+        assert!(slow.settled(now));
         assert!(!Position::unknown().drawn(now));
     }
 

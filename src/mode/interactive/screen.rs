@@ -37,8 +37,10 @@ pub trait Frame {
         Vec::new()
     }
 
-    /// True if the alternate screen is used.
-    fn is_full(&self) -> bool {
+    /// True if the alternate screen is used. `room`: rows that the live part may have on the normal screen
+    /// without scrolling printed lines away.
+    fn is_full(&mut self, room: usize, now: Instant) -> bool {
+        let _ = (room, now);
         false
     }
 
@@ -132,7 +134,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    pub fn resized(&mut self, frame: &mut impl Frame, inputs: &mut Inputs) -> io::Result<()> {
+    pub fn resized(&mut self, frame: &mut impl Frame) -> io::Result<()> {
         let now = Instant::now();
         let before = std::mem::replace(&mut self.size, self.terminal.size());
         let size = self.size;
@@ -155,7 +157,13 @@ impl<'a> Screen<'a> {
             self.is_stale = true;
             return self.clear_other(frame);
         }
-        if self.position.resized(now) { self.ask(inputs) } else { self.draw_all(frame, now) }
+        self.position.resized(now);
+        Ok(())
+    }
+
+    /// Redraws after the size has settled: now, or when the terminal has said where the cursor is.
+    fn settled(&mut self, frame: &mut impl Frame, inputs: &mut Inputs, now: Instant) -> io::Result<()> {
+        if self.position.settled(now) { self.ask(inputs) } else { self.draw_all(frame, now) }
     }
 
     fn ask(&mut self, inputs: &mut Inputs) -> io::Result<()> {
@@ -189,9 +197,12 @@ impl<'a> Screen<'a> {
     }
 
     /// Handles passed deadlines.
-    pub fn timed(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
+    pub fn timed(&mut self, frame: &mut impl Frame, inputs: &mut Inputs, now: Instant) -> io::Result<()> {
         if self.position.expired(now) && self.other.is_none() {
             self.draw_all(frame, now)?;
+        }
+        if self.position.settles(now) && self.other.is_none() {
+            self.settled(frame, inputs, now)?;
         }
         self.pace.soon();
         Ok(())
@@ -211,17 +222,22 @@ impl<'a> Screen<'a> {
         self.terminal.write("\x1b[0m\x1b[2J\x1b[H")
     }
 
-    /// Returns to the normal screen.
+    /// Returns to the normal screen, and draws it if it has changed.
     pub fn leave_full(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
-        let Some(mut other) = self.other.take() else {
-            return Ok(());
-        };
-        self.terminal.write(&other.rest())?;
-        self.terminal.switch_screen(Modes::ALTERNATE | Modes::MOUSE, false)?;
-        match std::mem::take(&mut self.is_stale) {
+        match self.leave_other()? {
             true => self.draw_all(frame, now),
             false => Ok(()),
         }
+    }
+
+    /// Returns to the normal screen. True if it has changed, and is to be redrawn.
+    fn leave_other(&mut self) -> io::Result<bool> {
+        let Some(mut other) = self.other.take() else {
+            return Ok(false);
+        };
+        self.terminal.write(&other.rest())?;
+        self.terminal.switch_screen(Modes::ALTERNATE | Modes::MOUSE, false)?;
+        Ok(std::mem::take(&mut self.is_stale))
     }
 
     fn paint_other(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
@@ -247,13 +263,19 @@ impl<'a> Screen<'a> {
 
     /// Draws the changes.
     pub fn paint(&mut self, frame: &mut impl Frame, inputs: &mut Inputs, now: Instant) -> io::Result<()> {
-        if frame.is_full() {
+        if self.terminal.size() != self.size {
+            // The signal is on its way. Rows that are too wide would be wrapped.
+            return self.resized(frame);
+        }
+        if frame.is_full(self.usual.room(), now) {
             if self.other.is_none() {
                 self.enter_other(frame)?;
             }
             return self.paint_other(frame, now);
         }
-        self.leave_full(frame, now)?;
+        if self.leave_other()? {
+            return self.settled(frame, inputs, now);
+        }
         let (sequences, farewell) = frame.sequences(now);
         self.terminal.set_farewell(&farewell);
         self.backlog.extend(frame.printed(now));

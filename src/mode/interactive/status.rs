@@ -4,6 +4,7 @@ use super::activity::Activity;
 use super::config::UiConfig;
 use super::feed::Feed;
 use super::footer::Footer;
+use super::program_status::ProgramStatus;
 use super::title::Title;
 use crate::runtime::control::Control;
 use std::sync::Arc;
@@ -12,6 +13,9 @@ pub struct Status {
     pub footer: Footer,
     pub activity: Activity,
     pub title: Title,
+    pub program: ProgramStatus,
+    /// The last notice that is not part of the conversation, until the next prompt.
+    pub note: String,
     /// True if the terminal's window has the focus.
     pub is_focused: bool,
     /// True once the user was warned that a subscription may cost extra.
@@ -24,6 +28,8 @@ impl Status {
             footer: Footer::new(control, config.places.cwd.clone(), feed),
             activity: Activity::default(),
             title: Title::default(),
+            program: ProgramStatus::default(),
+            note: String::new(),
             is_focused: true,
             knows_extra_usage: false,
         }

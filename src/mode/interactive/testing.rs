@@ -146,7 +146,7 @@ impl Bench {
         texts.join("\n")
     }
 
-    /// Lines printed since the last call.
+    /// Lines printed since the last call, and the notice above the editor.
     pub fn printed(&mut self) -> String {
         let printed = self.app.printed(Instant::now()).into_iter();
         let lines: Vec<Line> = printed
@@ -155,7 +155,9 @@ impl Bench {
                 Printed::Image(raw) => raw.instead,
             })
             .collect();
-        let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
+        let mut texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
+        let note = std::mem::take(&mut self.app.status.note);
+        texts.push(&note);
         texts.join("\n").trim().to_owned()
     }
 

@@ -5,14 +5,15 @@
 
 use crate::runtime::config::Themes;
 use crate::runtime::text_file::{self, Bounds};
-use crate::tui::theme::{Backdrop, SYSTEM, Theme, choose};
+use crate::tui::key::Reply;
+use crate::tui::theme::{Backdrop, Colors, SYSTEM, Theme, choose, queries};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-const BUILT_IN: [&str; 2] = ["dark", "light"];
+const BUILT_IN: [&str; 3] = ["dark", "light", SYSTEM];
 
 #[derive(Default)]
 pub struct Shelf {
@@ -26,6 +27,8 @@ pub struct Shelf {
     /// File of the current theme, with its stamp when it was read.
     used: Option<(PathBuf, Option<Stamp>)>,
     looked: Option<Instant>,
+    /// What the terminal has told of its colours.
+    colors: Colors,
 }
 
 /// Identifies a version of a file.
@@ -64,7 +67,8 @@ impl Shelf {
             let mut themes = self.themes.iter().map(|(_, theme)| theme);
             themes.find(|theme| theme.name == name).cloned()
         };
-        Theme::built_in(name).or_else(own)
+        let system = || (name == SYSTEM).then(|| self.colors.theme());
+        Theme::built_in(name).or_else(system).or_else(own)
     }
 
     /// Sets the value of the setting.
@@ -86,6 +90,20 @@ impl Shelf {
     /// True if the theme depends on the terminal's background.
     pub fn follows(&self) -> bool {
         self.decides().is_none_or(|setting| setting.contains('/') || setting == SYSTEM)
+    }
+
+    /// Queries to the terminal for what the theme depends on.
+    pub fn queries(&self) -> String {
+        match self.decides() {
+            Some(SYSTEM) => queries(),
+            _ if self.follows() => "\x1b]11;?\x07\x1b[?996n".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Takes a reply of the terminal; true if the theme in use is another one now.
+    pub fn learn(&mut self, reply: &Reply) -> bool {
+        self.colors.take(reply) && self.decides() == Some(SYSTEM)
     }
 
     /// The theme to use, or an error.
@@ -168,7 +186,7 @@ mod tests {
         let broken = dir.write("broken.json", "{");
         let (mut shelf, problems) = shelf(vec![mine, again, dark, broken], None);
         assert_eq!(problems.len(), 3, "{problems:?}");
-        assert_eq!(shelf.names(), ["dark", "light", "mine"]);
+        assert_eq!(shelf.names(), ["dark", "light", "system", "mine"]);
         for (setting, backdrop, expected) in [
             (None, Backdrop::Dark, Ok("dark")),
             (None, Backdrop::Light, Ok("light")),

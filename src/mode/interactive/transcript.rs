@@ -4,7 +4,7 @@
 //! and everything before it is printed: text line by line while streaming, a call when it and all calls
 //! before it have ended.
 
-use super::card::{self, Call, Pictures, Shell, State, Weight};
+use super::card::{self, Call, Pictures, Shell, State, Summary, Weight};
 use super::feed::{Kind, News};
 use super::look::{Layout, Look, padded};
 use crate::runtime::{AgentMessage, Block, Describer, StopReason, ToolResult, call};
@@ -12,8 +12,10 @@ use crate::tui::image::Ids;
 use crate::tui::line::Line;
 use crate::tui::markdown_view::Stream;
 use crate::tui::screen::Raw;
+use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,6 +26,10 @@ pub struct Transcript {
     /// Last printed lines, for redrawing the screen.
     printed: VecDeque<Line>,
     images: Ids,
+    /// Why the last answer failed, until it is known whether it is asked for again.
+    failure: Vec<Line>,
+    /// True if nothing can follow that a call would be summed up with.
+    is_settled: bool,
 }
 
 /// Maximum printed rows that are kept.
@@ -91,6 +97,8 @@ impl Default for Transcript {
             printed_parts: Vec::new(),
             printed: VecDeque::new(),
             images: Ids::new(std::process::id()),
+            failure: Vec::new(),
+            is_settled: true,
         }
     }
 }
@@ -133,6 +141,13 @@ impl Transcript {
     /// Handles news that concerns the transcript.
     pub fn take(&mut self, news: &mut News, look: &Look<'_>, now: Instant) {
         match news {
+            News::RunStarted => self.is_settled = false,
+            // It is shown while it lasts, and summed up when it has ended.
+            News::RetryStarted { .. } => self.failure.clear(),
+            News::RetriesFailed { is_cancelled, .. } => {
+                let failure = std::mem::take(&mut self.failure);
+                self.add(if *is_cancelled { Vec::new() } else { failure });
+            }
             News::MessageStarted(AgentMessage::Assistant(_)) => {}
             News::MessageStarted(message) => self.add(card::message(message, look)),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
@@ -142,7 +157,11 @@ impl Transcript {
                 if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
                     self.end_calls(&card::reason(answer), now);
                 }
-                self.add(card::ending(answer, look));
+                self.tell_failure();
+                match answer.stop_reason {
+                    StopReason::Error => self.failure = card::ending(answer, look),
+                    _ => self.add(card::ending(answer, look)),
+                }
             }
             News::MessageEnded(AgentMessage::ToolResult(result)) => {
                 // Calls that were skipped have a result without having run.
@@ -177,6 +196,8 @@ impl Transcript {
                 call.end(*is_error, Some(now));
             }
             News::Settled => {
+                self.is_settled = true;
+                self.tell_failure();
                 self.end_answer(look);
                 self.end_calls("Not run", now);
                 self.store();
@@ -184,6 +205,12 @@ impl Transcript {
             }
             _ => {}
         }
+    }
+
+    /// Shows why the last answer failed.
+    fn tell_failure(&mut self) {
+        let failure = std::mem::take(&mut self.failure);
+        self.add(failure);
     }
 
     /// Adds a user's command that begins.
@@ -239,7 +266,7 @@ impl Transcript {
                 source.push_str(text);
                 if !*is_thinking || !look.hides_thinking {
                     let lines = stream.push(text, &card::answer_look(*is_thinking, look));
-                    push_text(&mut part.ready, has_lines, lines, look);
+                    push_text(&mut part.ready, (has_lines, *is_thinking), lines, look);
                 }
             }
             Body::Call(call) => call.write(text),
@@ -324,7 +351,21 @@ impl Transcript {
     ) -> Vec<Printed> {
         let mut out = Vec::new();
         let mut lines = Vec::new();
-        while let Some(part) = self.parts.front_mut() {
+        while !self.parts.is_empty() {
+            let (count, summaries, is_open) = self.summaries(0, look);
+            if count > 0 {
+                if is_open && !self.is_settled {
+                    break;
+                }
+                lines.extend(match (summaries.as_slice(), self.parts.front()) {
+                    ([_], Some(only)) => only.lines(look, Some(now), None),
+                    _ => sum_up(&summaries, look),
+                });
+                let printed = self.parts.drain(..count);
+                self.printed_parts.extend(printed.filter(|part| !part.is_stored));
+                continue;
+            }
+            let Some(part) = self.parts.front_mut() else { break };
             lines.append(&mut part.ready);
             match &part.body {
                 Body::Call(call) if call.is_done() => match pictures {
@@ -371,10 +412,25 @@ impl Transcript {
 
     /// The end of the unprinted part: `rows` lines, or slightly more.
     pub fn live(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
+        self.lines(look, rows, &mut |part| part.lines(look, Some(now), Some(rows)))
+    }
+
+    /// The last `rows` lines of all parts, or slightly more. `draw` draws a part that is not summed up.
+    fn lines(&self, look: &Look<'_>, rows: usize, draw: &mut dyn FnMut(&Part) -> Vec<Line>) -> Vec<Line> {
+        let mut groups = Vec::new();
+        let mut at = 0;
+        while at < self.parts.len() {
+            let (count, summaries, _) = self.summaries(at, look);
+            groups.push((at, summaries));
+            at += count.max(1);
+        }
         let mut blocks = Vec::new();
         let mut count = 0;
-        for part in self.parts.iter().rev() {
-            let block = part.lines(look, Some(now), Some(rows));
+        for (at, summaries) in groups.into_iter().rev() {
+            let block = match (summaries.as_slice(), self.parts.get(at)) {
+                ([] | [_], Some(part)) => draw(part),
+                _ => sum_up(&summaries, look),
+            };
             count += block.len();
             blocks.push(block);
             if count >= rows {
@@ -382,6 +438,29 @@ impl Transcript {
             }
         }
         blocks.into_iter().rev().flatten().collect()
+    }
+
+    /// The calls from part `from` on that are summed up in one row: the number of their parts, their summaries,
+    /// and whether another call may yet join them. Parts without lines between them do not count.
+    fn summaries(&self, from: usize, look: &Look<'_>) -> (usize, Vec<Summary>, bool) {
+        let mut summaries = Vec::new();
+        let mut count = 0;
+        for (at, part) in self.parts.iter().enumerate().skip(from) {
+            let summary = match &part.body {
+                Body::Call(call) => call.summary(look),
+                _ => None,
+            };
+            match summary {
+                Some(summary) => {
+                    summaries.push(summary);
+                    count = at + 1 - from;
+                }
+                None if summaries.is_empty() => break,
+                None if part.is_blank() => {}
+                None => return (count, summaries, part.may_join(look)),
+            }
+        }
+        (count, summaries, true)
     }
 
     /// Clears everything for another conversation.
@@ -437,6 +516,24 @@ impl Transcript {
 }
 
 impl Part {
+    /// True if nothing of the part is shown so far.
+    fn is_blank(&self) -> bool {
+        self.ready.is_empty()
+            && match &self.body {
+                Body::Lines => true,
+                Body::Text { has_begun, .. } => !has_begun,
+                _ => false,
+            }
+    }
+
+    /// True if the part may yet be summed up with calls before it.
+    fn may_join(&self, look: &Look<'_>) -> bool {
+        match &self.body {
+            Body::Call(call) => call.may_be_summed(look),
+            _ => false,
+        }
+    }
+
     fn lay_out(&mut self, look: &Look<'_>) {
         let Body::Text { source, is_thinking, view, .. } = &mut self.body else {
             return;
@@ -458,7 +555,7 @@ impl Part {
         let new = source.get(view.taken..).unwrap_or_default();
         view.taken = source.len();
         let lines = view.stream.push(new, &card::answer_look(*is_thinking, look));
-        push_text(&mut view.ready, &mut view.has_lines, lines, look);
+        push_text(&mut view.ready, (&mut view.has_lines, *is_thinking), lines, look);
     }
 
     fn live(&self, look: &Look<'_>, now: Instant) -> Live<'_> {
@@ -469,7 +566,7 @@ impl Part {
             Body::Text { is_thinking, view: Some(view), .. } => {
                 let mut open = Vec::new();
                 let lines = view.stream.open(&card::answer_look(*is_thinking, look));
-                push_text(&mut open, &mut view.has_lines.clone(), lines, look);
+                push_text(&mut open, (&mut view.has_lines.clone(), *is_thinking), lines, look);
                 Live { ready: &view.ready, open }
             }
             Body::Text { .. } => open(card::thinking_label(look)),
@@ -491,7 +588,7 @@ impl Part {
                     out.extend(card::thinking_label(look));
                 } else {
                     let open = stream.open(&card::answer_look(*is_thinking, look));
-                    push_text(&mut out, &mut has_lines.clone(), open, look);
+                    push_text(&mut out, (&mut has_lines.clone(), *is_thinking), open, look);
                 }
             }
             Body::Call(call) => out.extend(call.lines(look, now, rows)),
@@ -511,7 +608,7 @@ impl Part {
                 } else {
                     let look_of = card::answer_look(*is_thinking, look);
                     let rest = std::mem::take(stream).finish(&look_of);
-                    push_text(&mut self.ready, has_lines, rest, look);
+                    push_text(&mut self.ready, (has_lines, *is_thinking), rest, look);
                 }
                 self.is_final = true;
             }
@@ -521,26 +618,44 @@ impl Part {
     }
 }
 
-/// The lines of a logged message with the results of its calls, as printed if it were received now.
+/// The lines of logged messages with the results of their calls, as printed if they were received now.
 /// `unfinished` draws a call without a result, if it can.
 pub fn stored_lines(
-    message: AgentMessage,
-    results: Vec<Arc<ToolResult>>,
+    messages: impl IntoIterator<Item = (AgentMessage, Vec<Arc<ToolResult>>)>,
     look: &Look<'_>,
     unfinished: &mut dyn FnMut(&mut Call) -> Option<Vec<Line>>,
 ) -> Vec<Line> {
     let (mut transcript, now) = (Transcript::default(), Instant::now());
-    for mut news in replayed(message, results) {
-        transcript.take(&mut news, look, now);
+    let mut drawn = HashMap::new();
+    for (message, results) in messages {
+        for mut news in replayed(message, results) {
+            transcript.take(&mut news, look, now);
+        }
+        transcript.tell_failure();
+        for part in &mut transcript.parts {
+            if let Body::Call(call) = &mut part.body
+                && !call.is_done()
+                && let Some(lines) = unfinished(call)
+            {
+                drawn.insert(call.id.clone(), lines);
+            }
+        }
     }
-    let lines = transcript.parts.iter_mut().flat_map(|part| {
-        let lines = match &mut part.body {
-            Body::Call(call) if !call.is_done() => unfinished(call),
+    transcript.lines(look, usize::MAX, &mut |part| {
+        let known = match &part.body {
+            Body::Call(call) => drawn.remove(&call.id),
             _ => None,
         };
-        lines.unwrap_or_else(|| part.lines(look, None, None))
-    });
-    lines.collect()
+        known.unwrap_or_else(|| part.lines(look, None, None))
+    })
+}
+
+/// One row for calls that went well, with an empty row above.
+fn sum_up(summaries: &[Summary], look: &Look<'_>) -> Vec<Line> {
+    let mut lines = vec![Line::new()];
+    let width = look.width.saturating_sub(2).max(1);
+    lines.extend(padded(wrap(&card::summed(summaries, look), width), 1));
+    lines
 }
 
 /// The news of a complete message with the results of its calls.
@@ -570,10 +685,19 @@ fn replayed(message: AgentMessage, results: Vec<Arc<ToolResult>>) -> Vec<News> {
 }
 
 /// Appends lines of a text, with an empty row before the first.
-fn push_text(out: &mut Vec<Line>, has_lines: &mut bool, lines: Vec<Line>, look: &Look<'_>) {
+fn push_text(
+    out: &mut Vec<Line>,
+    (has_lines, is_thinking): (&mut bool, bool),
+    lines: Vec<Line>,
+    look: &Look<'_>,
+) {
     if !lines.is_empty() {
         if !std::mem::replace(has_lines, true) {
             out.push(Line::new());
+            if look.is_plain {
+                let label = if is_thinking { "Thinking:" } else { "Answer:" };
+                out.extend(padded([Line::of(label, look.style(Role::Muted))], look.pad));
+            }
         }
         out.extend(padded(lines, look.pad));
     }

@@ -7,7 +7,7 @@ use crate::runtime::control::Ticket;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Fatal};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, select};
 use std::sync::Arc;
 
 /// A job that the session's thread runs.
@@ -15,13 +15,26 @@ pub type Job = Box<dyn FnOnce(&mut Session, &Arc<Feed>) + Send>;
 
 /// Runs jobs in turn; returns the session when no more can come.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Session {
-    for job in jobs {
-        job(&mut session, feed);
+    session.open("startup");
+    let tasks = session.control().tasks().clone();
+    loop {
+        select! {
+            recv(jobs) -> job => match job {
+                Ok(job) => job(&mut session, feed),
+                Err(_) => return session,
+            },
+            recv(tasks) -> task => if let Ok(task) = task {
+                let before = session.header().id;
+                session.carry_out(task, &mut listener(feed));
+                if session.header().id != before {
+                    feed.effect(Effect::Begin("An extension opened this session".to_owned()));
+                }
+            },
+        }
         for notice in session.take_notices() {
             feed.say(Weight::Warning, notice.to_string());
         }
     }
-    session
 }
 
 /// Sends a prompt to the model. A prompt that could not be sent goes back into the editor.

@@ -5,9 +5,9 @@
 
 use super::dialog::Dialog;
 use super::field::Fields;
-use crate::mode::event_json::Question;
 use crate::runtime::CancelToken;
 use crate::runtime::approval::{self, Approver, Decision, excerpt, squeezed};
+use crate::runtime::event_json::Question;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

@@ -91,7 +91,7 @@ const TOOLS: Response = Data(
     readOnly: boolean}[]}",
 );
 const SLASH_COMMANDS: Response = Data(
-    r#"{commands: {name: string, description?: string|null, source: "prompt"|"skill", sourceInfo: {path: string, source: "local"|"auto", scope: "project"|"user"|"temporary", origin: string, baseDir?: string}}[]}"#,
+    r#"{commands: {name: string, description?: string|null, source: "extension"|"prompt"|"skill", sourceInfo: {path: string, source: "local"|"auto", scope: "project"|"user"|"temporary", origin: string, baseDir?: string}}[]}"#,
 );
 const STATS: Response = Data(
     "{sessionFile?: string, sessionId: string, userMessages: integer, assistantMessages: integer, \
@@ -162,7 +162,7 @@ pub static COMMANDS: &[&dyn Command] = &[
     &row("ping", (), Done, |_, (), reply| reply.done()),
     &row("set_cumulative_events", switch("enabled"), Done, setting::cumulative_events),
     &row("extension_ui_response",
-        All("value?: string, cancelled?: boolean, reason?: string, arguments?: object"), Silent, run::answered),
+        All("value?: string, confirmed?: boolean, cancelled?: boolean, reason?: string, arguments?: object"), Silent, run::answered),
     &row("tool_call_update", RESULT, Silent, run::tool_updated),
     &row("tool_call_response", RESULT, Silent, run::tool_ended),
 ];

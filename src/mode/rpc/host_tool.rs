@@ -5,11 +5,10 @@
 //! immediately, and `tool_call_cancel` is sent.
 
 use super::field::{Fields, HostToolSpec};
-use crate::mode::event_json::Line;
 use crate::mode::output::Output;
-use crate::runtime::{Block, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::runtime::event_json::Line;
+use crate::runtime::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,41 +130,18 @@ impl Tool for HostTool {
 fn conclude(name: &str, answer: &Fields) -> Result<ToolOutput, ToolError> {
     let (output, is_error) = read(answer)
         .map_err(|fault| ToolError::new(format!("The result of {name} is not understood: {fault}")))?;
-    if !is_error {
-        return Ok(output);
-    }
-    let text: Vec<&str> = output.content.iter().filter_map(Block::as_text).collect();
-    Err(ToolError { details: output.details, ..ToolError::new(text.join("\n")) })
+    if is_error { Err(output.into_error()) } else { Ok(output) }
 }
 
 /// Parses the result in a response or an update, and whether it is an error.
 fn read(Fields(fields): &Fields) -> Result<(ToolOutput, bool), String> {
-    let content = match fields.get("content") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::String(text)) => vec![Block::text(text)],
-        Some(Value::Array(blocks)) => blocks.iter().map(block).collect::<Result<_, _>>()?,
-        Some(_) => return Err("\"content\" must be a string or a list of blocks".into()),
-    };
-    let is_error = match fields.get("isError") {
-        None | Some(Value::Null) => false,
-        Some(Value::Bool(is_error)) => *is_error,
-        Some(_) => return Err("\"isError\" must be true or false".into()),
-    };
-    let details = fields.get("details").filter(|details| !details.is_null());
-    let output = ToolOutput { content, details: details.cloned(), ..ToolOutput::default() };
-    Ok((output, is_error))
-}
-
-fn block(value: &Value) -> Result<Block, String> {
-    match Block::deserialize(value) {
-        Ok(block @ (Block::Text(_) | Block::Image(_))) => Ok(block),
-        _ => Err("a block of \"content\" is neither text nor an image".into()),
-    }
+    ToolOutput::read(fields)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Block;
     use serde_json::json;
 
     #[track_caller]

@@ -23,14 +23,15 @@ mod server;
 mod session;
 mod setting;
 mod shape;
+mod ui;
 
-use super::event_json::Line;
 use super::exit::{self, EndsChildren};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
 use super::stdin;
 use crate::runtime::event::Event;
+use crate::runtime::event_json::Line;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
 use approve::DialogApprover;
@@ -44,6 +45,7 @@ use server::Server;
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use ui::RpcUi;
 
 pub use schema::schema;
 
@@ -74,6 +76,9 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let control = session.control().clone();
     let dialog = Arc::new(Dialog::new(output.clone()));
     control.set_approver(Arc::new(DialogApprover(dialog.clone())));
+    control.set_ui(Arc::new(RpcUi(dialog.clone())));
+    // The first commands find what extensions have registered.
+    control.settle_hooks();
     let worker = {
         let output = output.clone();
         thread::Builder::new()

@@ -3,25 +3,56 @@
 use super::field::{Fields, Prompt};
 use super::reply::Reply;
 use super::server::Server;
-use crate::mode::event_json::Line;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::AgentMessage;
 use crate::runtime::control::{Begin, Streaming, Ticket, user_message};
 use crate::runtime::event::Event;
+use crate::runtime::event_json::Line;
+use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use serde::Serialize;
 use serde_json::json;
 
-/// What became of a prompt. The reference has a third word, `handled`, for prompts that an extension takes.
+/// What became of a prompt.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "disposition", rename_all = "lowercase")]
 enum Begun {
     Started,
     Queued,
+    /// An added command, or a handler, took it.
+    Handled,
+}
+
+/// Lets commands and handlers that were added look at a prompt, then goes on with it by `then`.
+fn looked_at(
+    server: &Server,
+    prompt: Prompt,
+    streaming: Option<Streaming>,
+    reply: Reply,
+    then: impl FnOnce(&Server, Prompt, Reply) + Send + 'static,
+) {
+    if !server.control.is_looked_at(&prompt.text) {
+        return then(server, prompt, reply);
+    }
+    let with = server.clone();
+    server.beside("input", reply, move |reply| {
+        let Prompt { text, images } = prompt;
+        let root = with.control.root().clone();
+        match with.control.take_input(text, images, InputSource::Rpc, streaming, &root) {
+            Some((text, images)) => then(&with, Prompt { text, images }, reply),
+            None => reply.data(Begun::Handled),
+        }
+    });
 }
 
 pub fn prompt(server: &Server, (prompt, streaming): (Prompt, Option<Streaming>), reply: Reply) {
+    looked_at(server, prompt, streaming, reply, move |server, prompt, reply| {
+        begin(server, prompt, streaming, reply);
+    });
+}
+
+fn begin(server: &Server, prompt: Prompt, streaming: Option<Streaming>, reply: Reply) {
     let prompt = server.expand(prompt);
     let message = || queued(prompt.clone());
     match server.control.begin(streaming, message, &mut server.listener()) {
@@ -39,13 +70,17 @@ pub fn message(server: &Server, message: Prompt, reply: Reply) {
 }
 
 pub fn steer(server: &Server, prompt: Prompt, reply: Reply) {
-    server.control.queue().steer(queued(server.expand(prompt)), &mut server.listener());
-    reply.data(Begun::Queued);
+    looked_at(server, prompt, Some(Streaming::Steer), reply, |server, prompt, reply| {
+        server.control.queue().steer(queued(server.expand(prompt)), &mut server.listener());
+        reply.data(Begun::Queued);
+    });
 }
 
 pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
-    server.control.queue().follow_up(queued(server.expand(prompt)), &mut server.listener());
-    reply.data(Begun::Queued);
+    looked_at(server, prompt, Some(Streaming::FollowUp), reply, |server, prompt, reply| {
+        server.control.queue().follow_up(queued(server.expand(prompt)), &mut server.listener());
+        reply.data(Begun::Queued);
+    });
 }
 
 pub fn clear_queue(server: &Server, (): (), reply: Reply) {

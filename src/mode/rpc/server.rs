@@ -9,10 +9,11 @@ use crate::mode::report;
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
-use crossbeam_channel::{Receiver, Sender, TrySendError};
+use crossbeam_channel::{Receiver, Sender, TrySendError, select};
 use std::sync::Arc;
 use std::thread;
 
+#[derive(Clone)]
 pub struct Server {
     pub control: Control,
     pub output: Arc<Output>,
@@ -33,11 +34,20 @@ type Run = Box<dyn FnOnce(&mut Session, &Output, Reply) + Send>;
 
 /// Runs jobs in turn; returns the session when the channel closes.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Session {
-    for Job { reply, run } in jobs {
-        run(&mut session, output, reply);
+    session.open("startup");
+    let tasks = session.control().tasks().clone();
+    loop {
+        select! {
+            recv(jobs) -> job => match job {
+                Ok(Job { reply, run }) => run(&mut session, output, reply),
+                Err(_) => return session,
+            },
+            recv(tasks) -> task => if let Ok(task) = task {
+                session.carry_out(task, &mut output.listener());
+            },
+        }
         session.take_notices().iter().for_each(report::warning);
     }
-    session
 }
 
 impl Server {

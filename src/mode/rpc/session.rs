@@ -12,23 +12,26 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn new_session(server: &Server, parent: Option<String>, reply: Reply) {
-    replace(server, reply, |session| session.start_new(parent).map(|()| json!({"cancelled": false})));
+    replace(server, reply, |session| session.start_new(parent).map(|done| json!({"cancelled": !done})));
 }
 
 pub fn switch_session(server: &Server, path: String, reply: Reply) {
     replace(server, reply, move |session| {
-        session.open_other(Path::new(&path)).map(|()| json!({"cancelled": false}))
+        session.open_other(Path::new(&path)).map(|done| json!({"cancelled": !done}))
     });
 }
 
 pub fn fork(server: &Server, entry: String, reply: Reply) {
     replace(server, reply, move |session| {
-        session.fork_before(&entry).map(|text| json!({"text": text, "cancelled": false}))
+        session.fork_before(&entry).map(|text| match text {
+            Some(text) => json!({"text": text, "cancelled": false}),
+            None => json!({"text": "", "cancelled": true}),
+        })
     });
 }
 
 pub fn clone(server: &Server, (): (), reply: Reply) {
-    replace(server, reply, |session| session.fork_here().map(|()| json!({"cancelled": false})));
+    replace(server, reply, |session| session.fork_here().map(|done| json!({"cancelled": !done})));
 }
 
 /// Aborts the current run, then calls `run` to replace the conversation.

@@ -10,7 +10,7 @@
 //! written. Tests compare the declarations with recorded streams in both directions: every field written is
 //! declared, and every declared field is written.
 
-use crate::mode::event_json::{AGENT_EVENTS, OTHER_LINES, SESSION_EVENTS, STEPS, UPDATES};
+use crate::runtime::event_json::{AGENT_EVENTS, OTHER_LINES, SESSION_EVENTS, STEPS, UPDATES};
 
 /// Names with their shapes or fields.
 type Table = &'static [(&'static str, &'static str)];

@@ -13,6 +13,8 @@ pub enum Form {
     Count,
     /// A whole number from the first to the second bound, both included.
     Range(u64, u64),
+    /// The word, or a whole number from the minimum to the maximum, both included.
+    CountOr(&'static str, u64, u64),
     /// A number greater than 0.
     Amount,
     /// A number of seconds, greater than 0.
@@ -41,6 +43,7 @@ impl Form {
             Self::FlagOr(words) => value.is_boolean() || Self::OneOf(words).fits(value),
             Self::Count => whole(value).is_some(),
             Self::Range(least, most) => whole(value).is_some_and(|count| (least..=most).contains(&count)),
+            Self::CountOr(word, least, most) => value == word || Self::Range(least, most).fits(value),
             Self::Seconds | Self::Amount => value.as_f64().is_some_and(|number| number > 0.0),
             Self::Timeout => timeout_ms(value).is_some(),
             Self::Text => value.is_string(),
@@ -68,6 +71,7 @@ impl Form {
             Self::FlagOr(words) => format!("true, false or {}", words.join(", ")),
             Self::Count => "a whole number, 0 or more".into(),
             Self::Range(least, most) => format!("a whole number from {least} to {most}"),
+            Self::CountOr(word, least, most) => format!("{word}, or a whole number from {least} to {most}"),
             Self::Amount => "a number, more than 0".into(),
             Self::Seconds => "a number of seconds, more than 0".into(),
             Self::Timeout => "a number of milliseconds, 0 for none".into(),

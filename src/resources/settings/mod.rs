@@ -7,10 +7,12 @@ mod compaction;
 pub mod form;
 mod layer;
 mod migrate;
+mod schema;
 pub mod table;
 
 pub use compaction::Compaction;
 pub use layer::{Content, write};
+pub use schema::schema;
 
 use super::{Diagnostic, text_file};
 use crate::base::file;
@@ -144,6 +146,11 @@ impl Settings {
         };
         let project = self.project.as_ref();
         (entries(&self.user), project.map(entries).unwrap_or_default())
+    }
+
+    /// All values that are set: those of the project over those of the user.
+    pub fn values(&self) -> &Map<String, Value> {
+        &self.values
     }
 
     /// Returns a text; `None` if it is not set or empty.

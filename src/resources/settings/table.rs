@@ -69,8 +69,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Amount, Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text, Texts,
-    Timeout,
+    Amount, Count, CountOr, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
+    Texts, Timeout,
 };
 use Preset::Told;
 
@@ -99,6 +99,7 @@ pub const GROUPS: &[Group] = &[
         key("bash.timeoutSeconds", Seconds, Told("none"), "for commands whose call sets none"),
         key("bash.keepBackground", Flag, Preset::Flag(false), "background processes outlive pi; they need an output of their own: `cmd >log 2>&1 &`"),
         key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
+        key("mcp.directTokens", Count, Preset::Count(1500), "of declared tools of MCP servers; at most a tenth of the model's window. More are found by `tool_search`"),
         key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
         key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
     ]},
@@ -131,13 +132,16 @@ pub const GROUPS: &[Group] = &[
         key("tuiMode", OneOf(&["regular", "fullscreen"]), Preset::Text("regular"), "how the terminal is used"),
         key("fullscreenExitOutput", OneOf(&["transcript", "resume-hint"]), Preset::Text("transcript"), "what stays on screen after fullscreen mode"),
         key("fullscreenScrollbar", OneOf(&["auto", "always", "hidden"]), Preset::Text("auto"), "scrollbar in fullscreen mode"),
+        key("fullscreenWheelScrollLines", CountOr("auto", 1, 100), Preset::Text("auto"), "lines for a step of the mouse wheel in fullscreen mode; `auto` is 3; five times as many with Alt"),
         key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
         key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
+        key("display.density", OneOf(&["compact", "roomy"]), Preset::Text("compact"), "rows of calls: one where it says enough, or a card each"),
         key("autocompleteMaxVisible", Range(3, 20), Preset::Count(5), "rows of the completion list"),
         key("terminal.showImages", Flag, Preset::Flag(true), "show images where the terminal can"),
         key("terminal.imageWidthCells", Count, Preset::Count(60), "width of an image"),
         key("terminal.showTerminalProgress", Flag, Preset::Flag(false), "progress in the terminal's tab"),
-        key("terminal.notify", Flag, Preset::Flag(false), "tell the desktop when a long run ends in a window that is not looked at"),
+        key("terminal.notify", Flag, Preset::Flag(false), "tell the desktop when a long run ends, or a question waits, in a window that is not looked at"),
+        key("terminal.bell", Flag, Preset::Flag(false), "ring the bell when a run ends, or a question waits, in a window that is not looked at"),
         key("terminal.hyperlinks", FlagOr(AUTO), Preset::Text("auto"), "links that can be clicked"),
         key("terminal.images", FlagOr(&["kitty", "iterm2", "auto"]), Preset::Text("auto"), "how images are sent to the terminal"),
         key("terminal.trueColor", FlagOr(AUTO), Preset::Text("auto"), "24-bit colours"),
@@ -149,15 +153,16 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Network", keys: &[
         key("enableInstallTelemetry", Flag, Preset::Flag(true), "tell OpenRouter and NVIDIA that pi asks, as `PI_TELEMETRY` does"),
+        global("deviceId", Text, Told("made when it is needed"), "id of this installation, for the sign-in with ChatGPT"),
         global("httpProxy", Text, Told(""), "proxy where the environment names none"),
-        key("httpIdleTimeoutMs", Timeout, Preset::Count(300_000), "silence of a server; 0 waits for ever"),
+        key("httpIdleTimeoutMs", Timeout, Preset::Count(300_000), "milliseconds that a server may be silent; 0 waits for ever"),
         key("retry.enabled", Flag, Preset::Flag(true), "ask again after an answer that failed"),
         key("retry.maxRetries", Count, Preset::Count(3), "how often"),
-        key("retry.baseDelayMs", Count, Preset::Count(2000), "first wait; each next is twice as long"),
-        key("retry.maxAgentDelayMs", Count, Preset::Count(60_000), "longest wait"),
-        key("retry.provider.timeoutMs", Timeout, Told("`httpIdleTimeoutMs`"), "for one request"),
+        key("retry.baseDelayMs", Count, Preset::Count(2000), "first wait in milliseconds; each next is twice as long"),
+        key("retry.maxAgentDelayMs", Count, Preset::Count(60_000), "longest wait in milliseconds"),
+        key("retry.provider.timeoutMs", Timeout, Told("300000, or `httpIdleTimeoutMs`"), "milliseconds for one request"),
         key("retry.provider.maxRetries", Count, Preset::Count(0), "attempts inside one request"),
-        key("retry.provider.maxRetryDelayMs", Count, Preset::Count(60_000), "longest wait that a server may ask for; 0 for any"),
+        key("retry.provider.maxRetryDelayMs", Count, Preset::Count(60_000), "longest wait in milliseconds that a server may ask for; 0 for any"),
     ]},
     Group { title: "Resources", keys: &[
         key("packages", List, Told(""), "sources of packages"),

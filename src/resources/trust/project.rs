@@ -6,7 +6,7 @@ use crate::base::hex::hex;
 use crate::resources::settings::{self, Content};
 use crate::resources::text;
 use ring::digest;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ const RUNNING_KEYS: [&str; 6] =
 /// Maximum number of a project's files that are hashed. If there are more, the name of the next file is
 /// hashed in place of the rest.
 const FILES_MAX: usize = 2000;
+
+/// Maximum bytes of a file with MCP servers.
+const SERVERS_MAX: u64 = 4 << 20;
 
 /// A project, identified by its real path.
 #[derive(Clone, Debug)]
@@ -166,8 +169,23 @@ impl Project {
                 }
             }
         }
+        self.add_servers(&mut snapshot);
         self.add_extensions(&mut snapshot.running);
         snapshot
+    }
+
+    /// Adds the MCP servers that the project defines.
+    fn add_servers(&self, snapshot: &mut Snapshot) {
+        let bytes = file::read(&self.root.join(".pi/mcp.json"), SERVERS_MAX).unwrap_or_default();
+        let content: Value = serde_json::from_str(&text(&bytes)).unwrap_or_default();
+        for (name, server) in content.get("mcpServers").and_then(Value::as_object).into_iter().flatten() {
+            // Without these it only changes a server of the user.
+            if ["command", "url", "type"].iter().any(|key| server.get(key).is_some()) {
+                let server = json!({name: server});
+                snapshot.running.insert(format!(".pi/mcp.json#{name}"), hash(server.to_string().as_bytes()));
+                snapshot.programs.push(("mcpServers", server));
+            }
+        }
     }
 
     fn add_extensions(&self, hashes: &mut BTreeMap<String, String>) {

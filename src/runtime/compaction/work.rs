@@ -4,7 +4,7 @@ use super::Compactor;
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
-use crate::llm::message::{Block, Content, now_ms};
+use crate::llm::message::{Block, Content, Usage, now_ms};
 use crate::llm::model::Model;
 use crate::models::local;
 use crate::runtime::event::Reason;
@@ -14,11 +14,24 @@ use crate::session::compaction::{
     CompactionResult, Preparation, Sizes, add_usage, current_system, cut, estimate, prompt, prune,
 };
 use crate::session::context::Projection;
-use crate::session::entry::{Body, Compaction};
+use crate::session::entry::{Body, Compaction, Entry};
 use crate::session::index::Kind;
 use crate::tools::artifact;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A compaction that a handler made.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    summary: String,
+    first_kept_entry_id: Option<String>,
+    usage: Option<Usage>,
+    details: Option<Value>,
+}
 
 /// A compaction that is ready to be carried out: the messages to summarize and the sizes to respect.
 pub struct Plan {
@@ -70,29 +83,119 @@ impl Compactor<'_> {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, Failure> {
         let Plan { projection, preparation, sizes } = plan;
-        let summary = self.summarize(&preparation, sizes, reason, instructions)?;
+        let given = self.ask_handlers(&preparation, sizes, reason, instructions)?;
+        let from_handler = given.is_some();
+        let done = self.store(&projection, &preparation, sizes, given, reason, instructions);
+        if let Err(failure) = &done {
+            let error = match failure {
+                Failure::Refused(message) | Failure::TooLarge(message) => Some(message.as_str()),
+                Failure::Aborted | Failure::Fatal(_) => None,
+            };
+            let aborted = matches!(failure, Failure::Aborted);
+            let mut fields = json!({"reason": reason.name(), "aborted": aborted, "willRetry": false,
+                "fromExtension": from_handler});
+            if let Some(error) = error {
+                fields["errorMessage"] = error.into();
+            }
+            self.control.hooked().tell("session_compact_failed", || fields, self.control.root());
+        }
+        done
+    }
+
+    /// Asks handlers about a compaction. Gives the one that a handler made, if one did.
+    fn ask_handlers(
+        &mut self,
+        preparation: &Preparation,
+        sizes: Sizes,
+        reason: Reason,
+        instructions: Option<&str>,
+    ) -> Result<Option<Given>, Failure> {
+        let fields = || {
+            let log = self.control.log();
+            let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
+            let branch: Vec<Entry> =
+                log.index().path(leaf).into_iter().filter_map(|position| log.entry_at(position)).collect();
+            json!({
+                "preparation": {
+                    "firstKeptEntryId": &*preparation.first_kept,
+                    "messagesToSummarize": preparation.history,
+                    "turnPrefixMessages": preparation.prefix,
+                    "isSplitTurn": !preparation.prefix.is_empty(),
+                    "tokensBefore": preparation.tokens_before,
+                    "previousSummary": preparation.previous_summary,
+                    "fileOps": preparation.files.details(),
+                    "settings": {"enabled": true, "reserveTokens": sizes.reserve, "keepRecentTokens": sizes.keep},
+                },
+                "branchEntries": branch,
+                "customInstructions": instructions,
+                "reason": reason.name(),
+                "willRetry": reason == Reason::Overflow,
+            })
+        };
+        let (mut is_cancelled, mut given) = (false, None);
+        self.control.hooked().ask("session_before_compact", fields, self.cancel, &mut |_, result| {
+            let mut result = result.unwrap_or_default();
+            is_cancelled |= result["cancel"] == true;
+            if let Some(made) = result.get_mut("compaction").filter(|made| made.is_object()) {
+                given = serde_json::from_value(made.take()).ok();
+            }
+            if is_cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if is_cancelled { Err(Failure::Aborted) } else { Ok(given) }
+    }
+
+    fn store(
+        &mut self,
+        projection: &Projection,
+        preparation: &Preparation,
+        sizes: Sizes,
+        given: Option<Given>,
+        reason: Reason,
+        instructions: Option<&str>,
+    ) -> Result<CompactionResult, Failure> {
+        let from_handler = given.is_some();
+        let (mut first_kept, mut details) =
+            (preparation.first_kept.to_string(), Some(preparation.files.details()));
+        let summary = match given {
+            None => {
+                let summary = self.summarize(preparation, sizes, reason, instructions)?;
+                Summary { text: summary.text + &preparation.files.text(), ..summary }
+            }
+            Some(given) => {
+                details = given.details;
+                if let Some(id) = given.first_kept_entry_id
+                    && projection.entries.iter().any(|entry| *entry.entry == *id)
+                {
+                    first_kept = id;
+                }
+                Summary { text: given.summary, usage: given.usage }
+            }
+        };
         if self.cancel.is_cancelled() {
             return Err(Failure::Aborted);
         }
-        let text = summary.text + &preparation.files.text();
+        let text = summary.text;
         let system = current_system(projection.messages()).map(|mut system| {
             system.timestamp = now_ms();
             AgentMessage::System(Arc::new(system))
         });
-        self.prune(&projection, &preparation, &text, system.as_ref(), sizes)?;
-        let details = preparation.files.details();
-        let first_kept = preparation.first_kept.to_string();
+        self.prune(projection, preparation, &text, system.as_ref(), sizes)?;
         let entry = Compaction {
             summary: text.clone(),
             first_kept_entry_id: Some(first_kept.clone()),
             tokens_before: preparation.tokens_before,
-            details: Some(details.clone()),
+            details: details.clone(),
             usage: summary.usage.clone(),
-            from_hook: Some(false),
+            from_hook: Some(from_handler),
             system_message: system,
             ..Compaction::default()
         };
-        self.control.log().append(entry).map_err(Fatal::from)?;
+        let entry = self.control.log().append(entry).map_err(Fatal::from)?;
+        let fields = || {
+            json!({"compactionEntry": entry, "fromExtension": from_handler, "reason": reason.name(),
+                "willRetry": reason == Reason::Overflow})
+        };
+        self.control.hooked().tell("session_compact", fields, self.control.root());
         let messages = self.control.messages();
         let after = messages.iter().map(estimate::message_tokens).fold(0, u64::saturating_add);
         self.judge(&messages, preparation.tokens_before, after, sizes);
@@ -102,7 +205,7 @@ impl Compactor<'_> {
             tokens_before: preparation.tokens_before,
             estimated_tokens_after: after,
             usage: summary.usage,
-            details: Some(details),
+            details,
         })
     }
 

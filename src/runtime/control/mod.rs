@@ -7,6 +7,7 @@
 //! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), statistics of the
 //! log (`stats`).
 
+mod input;
 mod part;
 mod preference;
 mod queue;
@@ -14,27 +15,33 @@ mod state;
 mod ticket;
 mod tools;
 
+pub use super::task::Streaming;
 pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
-pub use ticket::{Begin, Streaming, Ticket};
+pub use ticket::{Begin, Ticket};
 
 use super::addition::NamedCommand;
 use super::approval::{Approvals, Approver};
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::hook::Hooked;
 use super::recorded_tools::RecordedTools;
 use super::secret::{self, Wrapped};
+use super::task::Task;
+use super::ui::Ui;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::{Agent, Fatal};
-use crate::agent::tool::Tool;
+use crate::agent::tool::{Exposure, Tool};
 use crate::base::cancel::CancelToken;
+use crate::llm::context::Head;
 use crate::llm::message::{Block, Content, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
 use crate::session::Conversation;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use state::{State, names_of};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,7 +58,13 @@ struct Shared {
     conversation: Mutex<Conversation>,
     state: Mutex<State>,
     approvals: Arc<Approvals>,
+    hooks: Mutex<Hooked>,
+    ui: Mutex<Option<Arc<dyn Ui>>>,
+    tasks: (Sender<Task>, Receiver<Task>),
 }
+
+/// Tasks that may wait for the session's thread.
+const TASKS_MAX: usize = 64;
 
 /// The state of a session at one moment.
 pub struct Snapshot {
@@ -81,6 +94,9 @@ impl Control {
             conversation: Mutex::new(conversation),
             state: Mutex::new(state),
             approvals: Arc::default(),
+            hooks: Mutex::default(),
+            ui: Mutex::default(),
+            tasks: bounded(TASKS_MAX),
         }))
     }
 
@@ -131,6 +147,27 @@ impl Control {
         self.state().config.clone()
     }
 
+    /// Hands work to the session's thread, which may be busy with a run before.
+    pub fn hand_over(&self, task: Task) -> Result<(), String> {
+        self.0.tasks.0.try_send(task).map_err(|_| "Too many tasks wait for the session".to_owned())
+    }
+
+    /// The work that was handed over. Whoever owns the session takes it, between other work.
+    pub fn tasks(&self) -> &Receiver<Task> {
+        &self.0.tasks.1
+    }
+
+    /// Cancelled when the process is to end.
+    pub fn root(&self) -> &CancelToken {
+        &self.0.root
+    }
+
+    /// The system prompt of the next run, and its sections by name.
+    pub fn system_prompt(&self) -> (String, Value) {
+        let head = Head { sections: Map::clone(&self.state().sections), ..Head::default() };
+        (head.prompt(), Value::Object(head.sections))
+    }
+
     /// Sets the approver of tool calls.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.0.approvals.set_approver(approver);
@@ -154,6 +191,20 @@ impl Control {
         };
         let tools: Vec<_> = tools.iter().map(wrap).collect();
         self.0.approvals.guard(&config.approval, &tools)
+    }
+
+    /// The tool that other tools reach under this name.
+    pub(super) fn callable(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let state = self.state();
+        let is_active = |tool: &Arc<dyn Tool>| names_of(&state.tools).contains(&tool.info().spec.name);
+        let reaches = |tool: &&Arc<dyn Tool>| match tool.info().exposure {
+            Exposure::Direct => is_active(tool),
+            Exposure::Codemode | Exposure::Deferred => true,
+            Exposure::ModelOnly | Exposure::Hidden => false,
+        };
+        let all = state.all_tools();
+        let tool = all.iter().filter(|tool| tool.info().spec.name == name).find(reaches)?.clone();
+        self.guard(&state.config, &[tool]).pop()
     }
 
     /// Replaces secrets in a user message by placeholders.
@@ -232,7 +283,9 @@ impl Control {
             self.state().name.clone_from(&name);
             name
         };
-        emit(&Event::SessionInfoChanged { name: name.as_deref() });
+        let event = Event::SessionInfoChanged { name: name.as_deref() };
+        emit(&event);
+        self.hooked().event(&event, || Value::Null, &self.0.root);
         Ok(())
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub additions: Additions,
     pub name: Option<String>,
     pub switches: Switches,
+    /// Messages that go with the next prompt.
+    pub next_turn: Vec<AgentMessage>,
     /// Records of the user's shell commands that ended during a run, to be appended after it.
     pub held_back: Vec<AgentMessage>,
     /// Cancel tokens of the user's running shell commands.
@@ -119,6 +121,7 @@ impl State {
             registered: Vec::new(),
             additions: Additions::default(),
             name: conversation.name(),
+            next_turn: Vec::new(),
             held_back: Vec::new(),
             shells: Vec::new(),
             run: None,
@@ -140,6 +143,7 @@ impl State {
         self.tools = tools;
         self.absent = absent;
         self.name = name;
+        self.next_turn.clear();
         self.held_back.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;

@@ -4,13 +4,7 @@ use super::{Control, Emit};
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
-
-/// The queue for a prompt that arrives during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Streaming {
-    Steer,
-    FollowUp,
-}
+use crate::runtime::task::Streaming;
 
 /// The outcome of [`Control::begin`].
 pub enum Begin {

@@ -21,6 +21,13 @@ impl Tools<'_> {
         self.control.state().activate(names)
     }
 
+    /// Activates the tools with these names beside those that are active.
+    pub fn activate_too(&self, names: &[String]) {
+        let mut state = self.control.state();
+        let names = [names_of(&state.tools), names.to_vec()].concat();
+        state.activate(&names);
+    }
+
     /// Adds tools and activates them. A tool replaces an earlier registered one of its name. Returns the
     /// names of the active tools. A name that the configuration has already, or that occurs twice, is an
     /// error.

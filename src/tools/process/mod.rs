@@ -17,8 +17,11 @@ mod drain;
 mod family;
 mod group;
 pub mod lifeline;
+pub mod peer;
+mod served;
 
 pub use family::MARKER;
+pub use served::{Program, Served, serve};
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
@@ -169,28 +172,10 @@ pub fn spawn(command: &ShellCommand, sandbox: Option<&Sandbox>) -> io::Result<Lo
 }
 
 fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io::Result<LocalChild> {
-    let id = {
-        let mut commands = commands();
-        if commands.closed {
-            return Err(io::Error::other("pi is ending"));
-        }
-        commands.take_id()
-    };
+    let id = admit()?;
     let (output, writer) = io::pipe()?;
     poll::widen(&output);
-    let (wake, wake_writer) = io::pipe()?;
-    // The thread comes first: once the shell runs, nothing can fail any more.
-    let (hand_over, handed_over) = mpsc::sync_channel::<(Arc<Group>, Option<lifeline::Start>)>(1);
-    thread::Builder::new().name("pi-wait".into()).stack_size(128 << 10).spawn(move || {
-        if let Ok((group, start)) = handed_over.recv() {
-            if let Some(start) = start {
-                start.launch();
-            }
-            group.await_end();
-        }
-    })?;
-
-    let (mut process, confinement) = match sandbox {
+    let (mut process, _confinement) = match sandbox {
         None => {
             let mut process = Command::new(shell);
             process.current_dir(&command.cwd);
@@ -203,30 +188,10 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .arg(script(&command.text))
         .env_clear()
         .envs(&command.env)
-        .env(MARKER, family::marker(id))
         .stdin(null::input()?)
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    set_apart(&mut process);
-    let start = lifeline::begins(id);
-    let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
-    // Our ends for writing go, else the output would never be over.
-    drop((process, confinement));
-
-    let group = Arc::new(Group::new(child, wake_writer));
-    lifeline::began(id, group.number().id);
-    let family = Family::new(id, group.clone());
-    let closed = {
-        let mut commands = commands();
-        let entry = Entry { family: family.clone(), ended: false, keep: command.keep_background };
-        commands.running.insert(id, entry);
-        commands.closed
-    };
-    if closed {
-        // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
-        group.kill();
-    }
-    let _ = hand_over.send((group, start));
+    let (family, wake) = launch(id, process, command.keep_background)?;
     Ok(LocalChild {
         id,
         family,
@@ -237,6 +202,52 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         backlog_bytes: 0,
         last_output_at: Instant::now(),
     })
+}
+
+/// The number of a command that may be started.
+fn admit() -> io::Result<u64> {
+    let mut commands = commands();
+    match commands.closed {
+        true => Err(io::Error::other("pi is ending")),
+        false => Ok(commands.take_id()),
+    }
+}
+
+/// Starts `process` as the command `id`, in a session of its own. The pipe is readable at the leader's end and when
+/// the command is killed. `keep`: processes that outlive the leader keep running when pi ends.
+fn launch(id: u64, mut process: Command, keep: bool) -> io::Result<(Family, PipeReader)> {
+    let (wake, wake_writer) = io::pipe()?;
+    // The thread comes first: once the program runs, nothing can fail any more.
+    let (hand_over, handed_over) = mpsc::sync_channel::<(Arc<Group>, Option<lifeline::Start>)>(1);
+    thread::Builder::new().name("pi-wait".into()).stack_size(128 << 10).spawn(move || {
+        if let Ok((group, start)) = handed_over.recv() {
+            if let Some(start) = start {
+                start.launch();
+            }
+            group.await_end();
+        }
+    })?;
+    process.env(MARKER, family::marker(id));
+    set_apart(&mut process);
+    let start = lifeline::begins(id);
+    let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
+    // Our copies of the program's ends of its pipes go, else its output would never be over.
+    drop(process);
+
+    let group = Arc::new(Group::new(child, wake_writer));
+    lifeline::began(id, group.number().id);
+    let family = Family::new(id, group.clone());
+    let closed = {
+        let mut commands = commands();
+        commands.running.insert(id, Entry { family: family.clone(), ended: false, keep });
+        commands.closed
+    };
+    if closed {
+        // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
+        group.kill();
+    }
+    let _ = hand_over.send((group, start));
+    Ok((family, wake))
 }
 
 /// Makes `process` begin a session of its own: without a terminal, without descriptors except input and

@@ -17,7 +17,8 @@ mod sequence;
 use super::key::{Action, Code, Input, Key, Modifiers, Reply};
 use memchr::memmem;
 use sequence::{
-    Parameters, ascii_key, color, is_tilde_key, letter_key, mouse, rxvt_letter_key, tilde_key, unicode_code,
+    Parameters, ascii_key, color_reply, is_tilde_key, letter_key, mouse, rxvt_letter_key, tilde_key,
+    unicode_code,
 };
 
 /// Maximum bytes of a paste; the rest is dropped.
@@ -446,10 +447,8 @@ impl Decoder {
         }
         let text = String::from_utf8_lossy(&self.held).into_owned();
         match kind {
-            b']' => {
-                let color = text.strip_prefix("11;").and_then(color);
-                out.extend(color.map(|[r, g, b]| Input::Reply(Reply::Background(r, g, b))));
-            }
+            b']' if text.starts_with("7501;?") => out.push(Input::Reply(Reply::ProgramStatus)),
+            b']' => out.extend(color_reply(&text).map(Input::Reply)),
             b'_' => {
                 if let Some(answer) = text.strip_prefix('G') {
                     out.push(Input::Reply(Reply::Graphics(answer.to_owned())));

@@ -1,6 +1,6 @@
 //! Meaning of the numbers and letters in sequences.
 
-use super::super::key::{Code, Modifiers, Mouse, MouseKind};
+use super::super::key::{Code, Modifiers, Mouse, MouseKind, Reply};
 
 /// Numbers separated by semicolons, each with subparameters after colons.
 pub(super) struct Parameters(Vec<Vec<Option<u32>>>);
@@ -134,8 +134,23 @@ pub(super) fn mouse(parameters: &Parameters, last: u8) -> Option<Mouse> {
     Some(Mouse { kind, column: place(1)?, row: place(2)?, modifiers })
 }
 
+/// The colour that a terminal has told with OSC 10, 11 or 4.
+pub(super) fn color_reply(text: &str) -> Option<Reply> {
+    let (kind, rest) = text.split_once(';')?;
+    match kind {
+        "10" => color(rest).map(|[red, green, blue]| Reply::Foreground(red, green, blue)),
+        "11" => color(rest).map(|[red, green, blue]| Reply::Background(red, green, blue)),
+        "4" => {
+            let (number, rest) = rest.split_once(';')?;
+            let [red, green, blue] = color(rest)?;
+            Some(Reply::Palette(number.parse().ok()?, red, green, blue))
+        }
+        _ => None,
+    }
+}
+
 /// `rgb:ffff/ffff/ffff` or `#ffffff`, in one to four digits a channel.
-pub(super) fn color(text: &str) -> Option<[u8; 3]> {
+fn color(text: &str) -> Option<[u8; 3]> {
     let digits = match text.strip_prefix('#') {
         Some(digits) if digits.len().is_multiple_of(3) => {
             let third = digits.len() / 3;

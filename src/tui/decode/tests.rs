@@ -212,7 +212,12 @@ fn a_paste_beyond_the_limit_is_cut() {
 #[test]
 fn answers() {
     check("\x1b[?7u\x1b[?62;4c", &["Keyboard(7)", "Attributes"]);
+    check("\x1b]7501;?v=1\x1b\\\x1b]7501;state=idle\x07", &["ProgramStatus"]);
     check("\x1b]11;rgb:ffff/0000/8080\x07", &["Background(255, 0, 128)"]);
+    check(
+        "\x1b]10;#fff\x07\x1b]4;9;rgb:ff/00/80\x1b\\\x1b]4;x;#fff\x07\x1b]4;256;#fff\x07\x1b]12;#fff\x07",
+        &["Foreground(255, 255, 255)", "Palette(9, 255, 0, 128)"],
+    );
     check("\x1b]11;rgb:1e/1e/1e\x1b\\x", &["Background(30, 30, 30)", "x"]);
     check("\x1b]11;#1e1e2e\x07\x1b]11;#fff\x07", &["Background(30, 30, 46)", "Background(255, 255, 255)"]);
     check("\x1b]11;#ffff00008080\x07", &["Background(255, 0, 128)"]);

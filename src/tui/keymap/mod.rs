@@ -6,8 +6,10 @@
 //!
 //! This module has the actions of editor and lists. An application adds its own as [`Application`].
 
+mod schema;
 mod table;
 
+pub use schema::schema;
 pub(crate) use table::actions;
 pub use table::{OLD_IDS, ROWS};
 

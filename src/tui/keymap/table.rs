@@ -40,8 +40,8 @@ actions! {
         CURSOR_RIGHT "tui.editor.cursorRight" ["right" "ctrl+f"] "Right";
         CURSOR_WORD_LEFT "tui.editor.cursorWordLeft" ["alt+left" "ctrl+left" "alt+b"] "Left by a word";
         CURSOR_WORD_RIGHT "tui.editor.cursorWordRight" ["alt+right" "ctrl+right" "alt+f"] "Right by a word";
-        CURSOR_LINE_START "tui.editor.cursorLineStart" ["home" "ctrl+home" "ctrl+a"] "Beginning of the line";
-        CURSOR_LINE_END "tui.editor.cursorLineEnd" ["end" "ctrl+end" "ctrl+e"] "End of the line";
+        CURSOR_LINE_START "tui.editor.cursorLineStart" ["home" "ctrl+a"] "Beginning of the line";
+        CURSOR_LINE_END "tui.editor.cursorLineEnd" ["end" "ctrl+e"] "End of the line";
         JUMP_FORWARD "tui.editor.jumpForward" ["ctrl+]"] "Forward to the character typed next";
         JUMP_BACKWARD "tui.editor.jumpBackward" ["ctrl+alt+]"] "Back to the character typed next";
         PAGE_UP "tui.editor.pageUp" ["pageUp" "ctrl+pageUp"] "Up a page";

@@ -33,6 +33,8 @@ pub struct Look<'a> {
     pub code_indent: &'a str,
     /// Style of text without markup.
     pub base: Style,
+    /// True if nothing is drawn with lines, such as for a screen reader.
+    pub is_plain: bool,
 }
 
 /// The lines of a whole text.
@@ -66,18 +68,12 @@ impl<'a> Look<'a> {
             Block::Heading { level, text } => {
                 let marks = match level {
                     1 => Attributes::BOLD | Attributes::UNDERLINE,
-                    _ => Attributes::BOLD,
+                    2 => Attributes::BOLD,
+                    _ => Attributes::BOLD | Attributes::ITALIC,
                 };
                 let style = self.style(Role::MdHeading).with(marks);
-                // The first two levels look different, those below say which they are.
-                let prefix = match level {
-                    0..=2 => String::new(),
-                    _ => format!("{} ", "#".repeat(usize::from(*level))),
-                };
-                let mut line = Line::of(&prefix, style);
                 for part in inline::lines(text, self, style) {
-                    line.append(&part);
-                    out.extend(wrap(&std::mem::take(&mut line), self.width));
+                    out.extend(wrap(&part, self.width));
                 }
             }
             Block::Paragraph(text) => {
@@ -86,33 +82,23 @@ impl<'a> Look<'a> {
                 }
             }
             Block::Code { language, text } => {
-                self.fence(language, out);
                 let mut highlighter = Highlighter::new(language);
                 self.code(text, &mut highlighter, out);
-                self.fence("", out);
             }
             Block::Quote(inside) => self.quote(inside, out),
             Block::List(list) => self.list(list, out),
             Block::Table(table) => table::lines(table, self, out),
             Block::Rule => {
-                let rule = "─".repeat(self.width.min(RULE_MAX));
+                let rule = if self.is_plain { "-" } else { "─" }.repeat(self.width.min(RULE_MAX));
                 out.push(Line::of(&rule, self.style(Role::MdHr)));
             }
         }
     }
 
-    /// The line above or below code.
-    fn fence(&self, language: &str, out: &mut Vec<Line>) {
-        let style = self.style(Role::MdCodeBlockBorder);
-        let mut line = Line::of("```", style);
-        line.push(language, style);
-        out.push(line.cut(self.width));
-    }
-
     fn code(&self, text: &str, highlighter: &mut Highlighter, out: &mut Vec<Line>) {
-        // Nothing is between the fences.
-        if !text.is_empty() {
-            self.code_lines(text, highlighter, out);
+        match text.is_empty() {
+            true => out.push(Line::new()),
+            false => self.code_lines(text, highlighter, out),
         }
     }
 
@@ -138,7 +124,8 @@ impl<'a> Look<'a> {
     }
 
     fn quote(&self, inside: &[Block], out: &mut Vec<Line>) {
-        let mut border = Line::of("│ ", self.style(Role::MdQuoteBorder));
+        let mark = if self.is_plain { "> " } else { "│ " };
+        let mut border = Line::of(mark, self.style(Role::MdQuoteBorder));
         if border.width() + CONTENT_MIN > self.width {
             border = Line::new();
         }

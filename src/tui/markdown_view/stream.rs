@@ -36,7 +36,6 @@ impl Stream {
         if let Some((language, text)) = self.growing.open_code() {
             let code = self.code.get_or_insert_with(|| {
                 separate(&mut self.has_blocks, &mut out);
-                look.fence(language, &mut out);
                 Code { given: 0, highlighter: Highlighter::new(language) }
             });
             let new = text.get(code.given..).unwrap_or_default();
@@ -75,7 +74,6 @@ impl Stream {
         match (self.code.take(), block) {
             (Some(mut code), Block::Code { text, .. }) => {
                 code.rest(text, look, out);
-                look.fence("", out);
             }
             _ => {
                 separate(&mut self.has_blocks, out);

@@ -23,7 +23,7 @@ pub fn lines(table: &Table, look: &Look<'_>, out: &mut Vec<Line>) {
     let head = cells(&table.head, columns, look, look.base.with(Attributes::BOLD));
     let rows = table.rows.iter();
     let rows: Vec<Vec<Cell>> = rows.map(|row| cells(row, columns, look, look.base)).collect();
-    let Some(widths) = widths(&head, &rows, look.width) else {
+    let Some(widths) = widths(&head, &rows, look.width).filter(|_| !look.is_plain) else {
         return raw(&head, &rows, look, out);
     };
     let drawer =

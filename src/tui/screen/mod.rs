@@ -5,6 +5,10 @@
 //! screen: only rows that differ are written, and of a row only the part after the common prefix. The normal
 //! screen is used, so that scrolling, searching and selecting stay the terminal's.
 //!
+//! Once the live region has reached the last row of the screen, its last line stays there: the screen scrolls
+//! by the rows that are really added, and a region that becomes shorter gets empty rows above, which the next
+//! printed lines fill.
+//!
 //! The output is one string in a synchronized update, so that no partial frame is visible. The caller writes
 //! it, and queries the size.
 
@@ -63,8 +67,14 @@ pub struct Screen {
     column: Option<usize>,
     is_cursor_hidden: bool,
     drawn: Vec<Drawn>,
-    /// Row of the screen on which the live region begins; `None` until the terminal has reported the cursor.
+    /// Row of the screen on which the live region begins; `None` until the terminal has reported the cursor,
+    /// or so much was drawn that the last row must have been reached.
     top: Option<usize>,
+    /// Rows printed while `top` is unknown, and the most rows that were printed and live together.
+    printed: usize,
+    reached: usize,
+    /// True once the live region ends on the last row of the screen.
+    is_anchored: bool,
 }
 
 impl Screen {
@@ -79,12 +89,21 @@ impl Screen {
             is_cursor_hidden: false,
             drawn: Vec::new(),
             top: None,
+            printed: 0,
+            reached: 0,
+            is_anchored: false,
         }
     }
 
     /// Sets the row of the screen that the terminal has reported for the cursor.
     pub fn locate(&mut self, row: usize) {
         self.top = Some(row.saturating_sub(self.row));
+        self.anchor();
+    }
+
+    /// Rows that a live region may have without scrolling printed lines away.
+    pub fn room(&self) -> usize {
+        self.top.map_or(self.shown.len(), |top| self.size.rows.saturating_sub(top))
     }
 
     pub fn set_abilities(&mut self, abilities: Abilities) {
@@ -102,7 +121,7 @@ impl Screen {
         let live = self.frame(live);
         let mut out = String::new();
         if !above.is_empty() {
-            self.print(above, &mut out);
+            self.print(above, live.len(), &mut out);
         }
         self.update(live, &mut out);
         self.finish(out)
@@ -117,7 +136,7 @@ impl Screen {
         let live = self.frame(live);
         let mut out = String::new();
         // First its rows are made, so that nothing scrolls while it is drawn.
-        self.print(&vec![Line::new(); rows], &mut out);
+        self.print(&vec![Line::new(); rows], live.len(), &mut out);
         let _ = write!(out, "\x1b[{rows}A\x1b7{}\x1b8\x1b[{rows}B", raw.sequence);
         self.drawn.push(Drawn { erase: raw.erase.clone(), below: 0 });
         self.update(live, &mut out);
@@ -157,7 +176,7 @@ impl Screen {
             }
         }
         self.forget();
-        self.top = None;
+        self.top = Some(tail.map_or(0, <[Line]>::len));
         self.update(live, &mut out);
         self.finish(out)
     }
@@ -165,7 +184,8 @@ impl Screen {
     /// Sets another height of the screen; its content is unchanged.
     pub fn set_rows(&mut self, rows: usize) {
         self.size.rows = rows;
-        self.top = None;
+        (self.top, self.is_anchored) = (None, false);
+        (self.printed, self.reached) = (0, 0);
     }
 
     /// Redraws after a resize with the cursor reported in row `at`. Only the live region is redrawn: printed
@@ -196,12 +216,17 @@ impl Screen {
         if up > 0 && at > 0 {
             let _ = write!(out, "\x1b[{}A", up.min(at));
         }
-        out.push_str("\r\x1b[J");
+        out.push('\r');
         self.size = size;
         // Images are where the terminal has put them.
         self.drawn.clear();
         self.forget();
-        self.top = Some(at.saturating_sub(up));
+        let top = at.saturating_sub(up);
+        // The terminal has moved rows into the scrollback, and may do so again: the live region goes as far from
+        // them as it can.
+        self.is_anchored |= self.top.is_some_and(|before| top < before);
+        self.top = Some(top);
+        self.erase_below(&mut out);
         let live = self.frame(live);
         self.update(live, &mut out);
         Some(self.finish(out))
@@ -214,7 +239,7 @@ impl Screen {
             return self.draw_plainly(&[], &[]);
         }
         self.go_to(0, 0, &mut out);
-        out.push_str("\x1b[J");
+        self.erase_below(&mut out);
         self.forget();
         self.show_cursor(true, &mut out);
         self.finish(out)
@@ -279,16 +304,19 @@ impl Screen {
         }
     }
 
-    /// Prints lines above the live region: moves it down if there is room, otherwise overwrites it from its
-    /// first row; the rows left below stay the live region.
-    fn print(&mut self, above: &[Line], out: &mut String) {
+    /// Prints lines above the live region, which will be `next` rows high. Rows by which it becomes shorter are
+    /// overwritten; for the other lines it is moved down, scrolling the screen if needed. Lines that do not fit
+    /// above it are written from its first row on.
+    fn print(&mut self, above: &[Line], next: usize, out: &mut String) {
         let rows: Vec<Line> = above.iter().flat_map(|line| wrap(line, self.size.columns)).collect();
         let (count, live) = (rows.len(), self.shown.len());
-        let moves = live > 0 && count + live <= self.size.rows;
-        if moves {
+        let over = count.min(live.saturating_sub(next));
+        let added = count - over;
+        let moves = live > 0 && added + live <= self.size.rows;
+        if moves && added > 0 {
             self.go_to(live - 1, 0, out);
-            out.extend(std::iter::repeat_n('\n', count));
-            let _ = write!(out, "\x1b[{}A\x1b[{count}L", live - 1 + count);
+            out.extend(std::iter::repeat_n('\n', added));
+            let _ = write!(out, "\x1b[{}A\x1b[{added}L", live - 1 + added);
         } else {
             self.go_to(0, 0, out);
         }
@@ -296,9 +324,9 @@ impl Screen {
             self.write(row, out);
             out.push_str("\r\n");
         }
-        if !moves {
-            self.shown.drain(..count.min(live));
-        }
+        let gone = if moves { over } else { count.min(live) };
+        self.shown.drain(..gone);
+        self.printed += count;
         self.scroll_to(count);
         let height = self.size.rows;
         self.drawn.retain_mut(|drawn| {
@@ -314,8 +342,28 @@ impl Screen {
         self.top = self.top.map(|top| (top + rows).min(last));
     }
 
+    /// Finds out whether the live region has reached the last row of the screen.
+    fn anchor(&mut self) {
+        let end = self.printed + self.shown.len();
+        self.reached = self.reached.max(end);
+        if self.top.is_none() && self.reached >= self.size.rows {
+            // The lowest row that was drawn is the last one.
+            self.top = Some((self.size.rows + self.printed).saturating_sub(self.reached));
+        }
+        self.is_anchored |= self.top.is_some_and(|top| top + self.shown.len() >= self.size.rows);
+    }
+
+    /// Empty rows above a frame, so that it ends on the last row of the screen.
+    fn anchored(&self, live: Vec<Line>) -> Vec<Line> {
+        let room = self.top.filter(|_| self.is_anchored && !live.is_empty()).map_or(0, |_| self.room());
+        let mut lines = vec![Line::new(); room.saturating_sub(live.len())];
+        lines.extend(live);
+        lines
+    }
+
     /// Rewrites the rows that differ from the frame on screen.
     fn update(&mut self, live: Vec<Line>, out: &mut String) {
+        let live = self.anchored(live);
         for (row, line) in live.iter().enumerate() {
             match self.shown.get(row).map(|old| common(old, line)) {
                 Some(common) if common.all => {}
@@ -331,12 +379,13 @@ impl Screen {
         }
         if live.len() < self.shown.len() {
             self.go_to(live.len(), 0, out);
-            out.push_str("\x1b[J");
+            self.erase_below(out);
         }
         let cursors = live.iter().enumerate().rev();
         let cursor = cursors.filter_map(|(row, line)| Some((row, line.cursor?))).next();
         self.shown = live;
         self.scroll_to(0);
+        self.anchor();
         match cursor {
             Some((row, column)) => {
                 self.go_to(row, column.min(self.size.columns.saturating_sub(1)), out);
@@ -345,6 +394,13 @@ impl Screen {
             None => self.go_to(self.shown.len().saturating_sub(1), 0, out),
         }
         self.show_cursor(cursor.is_some(), out);
+    }
+
+    /// Erases from the cursor, in the first column, to the end of the screen.
+    fn erase_below(&self, out: &mut String) {
+        let is_first = self.top.is_none_or(|top| top + self.row == 0) && self.size.rows > 1;
+        // Some terminals put a screen that is erased from its first cell on into the scrollback.
+        out.push_str(if is_first { "\x1b[K\n\x1b[J\x1b[A" } else { "\x1b[J" });
     }
 
     /// Writes to the end of a row, and clears the rest.

@@ -86,9 +86,48 @@ fn what_is_printed_stays_above_what_is_live() {
     terminal.draw(&["four", "five"], &lines(&["> a", "status"]));
     assert_eq!(terminal.everything(), ["one", "two", "three", "four", "five", "> a", "status"]);
     terminal.draw(&[], &lines(&["> a"]));
-    assert_eq!(terminal.rows(), ["two", "three", "four", "five", "> a"]);
+    assert_eq!(terminal.rows(), ["two", "three", "four", "five", "", "> a"]);
     terminal.draw(&["six"], &[]);
     assert_eq!(terminal.rows(), ["two", "three", "four", "five", "six"]);
+}
+
+#[test]
+fn a_live_region_on_the_last_row_stays_there() {
+    let five = lines(&["1", "2", "3", "> ", "status"]);
+    let two = lines(&["> ", "status"]);
+    for is_located in [false, true] {
+        let mut terminal = Terminal::new(20, 8);
+        terminal.draw(&["a"], &two);
+        if is_located {
+            terminal.screen.locate(usize::from(terminal.cursor().0));
+        }
+        // There are rows below: it ends where it ends.
+        terminal.draw(&[], &five);
+        terminal.draw(&["b"], &two);
+        assert_eq!(terminal.rows(), ["a", "b", "> ", "status"]);
+        terminal.draw(&["c", "d"], &five);
+        let screen = |terminal: &Terminal| terminal.rows().join(" ");
+        assert_eq!(screen(&terminal), "b c d 1 2 3 >  status");
+        // Printed lines take the rows of a region that becomes shorter; nothing scrolls.
+        terminal.draw(&["e", "f", "g"], &two);
+        assert_eq!(screen(&terminal), "b c d e f g >  status");
+        terminal.draw(&[], &five);
+        assert_eq!(screen(&terminal), "e f g 1 2 3 >  status");
+        terminal.draw(&["h"], &two);
+        assert_eq!(screen(&terminal), "e f g h   >  status");
+        // The empty rows are filled before anything scrolls.
+        terminal.draw(&["i"], &lines(&["x", "> ", "status"]));
+        assert_eq!(screen(&terminal), "e f g h i x >  status");
+        terminal.draw(&["j", "k"], &two);
+        assert_eq!(screen(&terminal), "f g h i j k >  status");
+        let all = terminal.everything().join(" ");
+        assert_eq!(all, "a b c d e f g h i j k >  status");
+        // A theme that changes draws all of it again.
+        let out = terminal.screen.clear();
+        terminal.parser.process(out.as_bytes());
+        terminal.draw(&[], &lines(&["status"]));
+        assert_eq!(screen(&terminal), "f g h i j k  status");
+    }
 }
 
 #[test]
@@ -200,6 +239,65 @@ fn after_a_change_of_width_only_what_is_live_is_drawn_again() {
         terminal.draw(&["eight"], &live(to));
         let all = terminal.everything().join("").replace(' ', "");
         assert_eq!(all, expected.replace("seven", "seveneight"), "{from} {to} {rows}");
+    }
+}
+
+/// A terminal in fewer columns that moves rows into the scrollback for those that it wraps, as tmux does, though
+/// rows are free below the cursor.
+fn narrowed(old: &mut Terminal, columns: usize) -> vt100::Parser {
+    let rows = usize::from(old.parser.screen().size().0.get());
+    let (cursor, column) = old.cursor();
+    let seen = old.rows().len();
+    let mut all = old.everything();
+    let back = all.len() - seen;
+    all.resize(back + rows, String::new());
+    let mut written: Vec<String> = Vec::new();
+    let mut place = 0;
+    for (row, text) in all.iter().enumerate() {
+        if row == back + usize::from(cursor) {
+            place = written.len() + usize::from(column) / columns;
+        }
+        let letters: Vec<char> = text.chars().collect();
+        match letters.is_empty() {
+            true => written.push(String::new()),
+            false => written.extend(letters.chunks(columns).map(|part| part.iter().collect())),
+        }
+    }
+    let mut new = vt100::Parser::new(cells(rows), cells(columns), 1000);
+    new.process(written.join("\r\n").as_bytes());
+    let row = (place + rows).saturating_sub(written.len()) + 1;
+    new.process(format!("\x1b[{row};{}H", usize::from(column) % columns + 1).as_bytes());
+    new
+}
+
+#[test]
+fn a_width_that_changes_in_steps_leaves_no_copies() {
+    let live = |width: usize| {
+        let rule = "-".repeat(width);
+        vec![plain(""), plain(&rule), with_cursor("typed", 5), plain(&rule), plain("status")]
+    };
+    for (step, count) in [(1, 3), (1, 30), (3, 3), (3, 30), (7, 6), (7, 30), (30, 30)] {
+        let mut terminal = Terminal::new(50, 16);
+        terminal.draw(&[], &live(50));
+        terminal.screen.locate(usize::from(terminal.cursor().0));
+        for number in 0..count {
+            terminal.draw(&[&format!("line {number}.")], &live(50));
+        }
+        let mut columns = 50;
+        while columns > 12 {
+            columns = (columns - step.min(columns)).max(12);
+            terminal.parser = narrowed(&mut terminal, columns);
+            let at = usize::from(terminal.cursor().0);
+            let size = Size { columns, rows: 16 };
+            let out = terminal.screen.resize_at(size, at, Some(true), &live(columns)).unwrap();
+            terminal.parser.process(out.as_bytes());
+        }
+        terminal.draw(&["last."], &live(12));
+        let all = terminal.everything();
+        let seen: Vec<&str> = all.iter().map(String::as_str).filter(|row| !row.is_empty()).collect();
+        let mut expected: Vec<String> = (0..count).map(|number| format!("line {number}.")).collect();
+        expected.extend(["last.", &"-".repeat(12), "typed", &"-".repeat(12), "status"].map(String::from));
+        assert_eq!(seen, expected, "{step} {count}");
     }
 }
 
@@ -333,6 +431,11 @@ proptest! {
             let mut all: Vec<String> = terminal.everything();
             for row in &mut all { row.truncate(row.trim_end().len()); }
             while all.last().is_some_and(String::is_empty) { all.pop(); }
+            // A region that became shorter has empty rows above.
+            if let Some(surplus) = all.len().checked_sub(expected.len()) && surplus > 0 {
+                let gap = all.splice(printed.len()..printed.len() + surplus, []);
+                prop_assert!(gap.into_iter().all(|row| row.is_empty()));
+            }
             prop_assert_eq!(all, expected);
         }
     }

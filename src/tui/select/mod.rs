@@ -11,7 +11,7 @@ mod wait;
 pub use list::{Item, List, Picked};
 pub use looks::Looks;
 pub use text::{Entered, TextInput};
-pub use wait::{hints, loader, loader_changes_in};
+pub use wait::{elapsed, hints, loader, loader_changes_in};
 
 #[cfg(test)]
 mod tests;

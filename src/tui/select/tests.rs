@@ -138,8 +138,8 @@ fn waiting_shows_how_long() {
         (7_380_000, "⠋ Working 2h 03m"),
     ] {
         let running = Duration::from_millis(millis);
-        assert_eq!(loader("Working", running, &looks).text(), expected);
-        assert_eq!(loader("Working", running, &plain).text(), "Working");
+        assert_eq!(loader("Working", running, true, &looks).text(), expected);
+        assert_eq!(loader("Working", running, true, &plain).text(), "Working");
         assert_eq!(loader_changes_in(running, &plain), None);
         let next = running + loader_changes_in(running, &looks).unwrap();
         assert!(next > running && next.as_millis().is_multiple_of(80));

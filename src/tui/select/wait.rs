@@ -9,15 +9,15 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const FRAME: Duration = Duration::from_millis(80);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Shows that work is running, and for how long. In plain mode the line does not change.
-pub fn loader(label: &str, running: Duration, looks: &Looks) -> Line {
+/// Shows that work is running, and if `shows_time` for how long. In plain mode the line does not change.
+pub fn loader(label: &str, running: Duration, shows_time: bool, looks: &Looks) -> Line {
     if looks.is_plain {
         return Line::of(label, looks.muted);
     }
     let frame = usize::try_from(running.as_millis() / FRAME.as_millis()).unwrap_or(0);
     let mut line = Line::of(FRAMES.get(frame % FRAMES.len()).unwrap_or(&""), looks.accent);
     line.push(&format!(" {label}"), looks.muted);
-    if running >= SECOND {
+    if shows_time && running >= SECOND {
         line.push(&format!(" {}", elapsed(running)), looks.muted);
     }
     line

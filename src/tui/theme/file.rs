@@ -88,16 +88,18 @@ pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
     Ok(Theme { name: name.to_owned(), colors: resolved.map(Option::unwrap_or_default) })
 }
 
+/// Colours of exported pages that a theme may name.
+pub const EXPORT_COLORS: [&str; 3] = ["pageBg", "cardBg", "infoBg"];
+
 /// Adds what is wrong with the colours of exported pages. Nothing here uses them.
 fn check_export(export: Option<&Value>, vars: &Map<String, Value>, faults: &mut Faults) {
-    const COLORS: [&str; 3] = ["pageBg", "cardBg", "infoBg"];
     let Some(export) = export else { return };
     let Some(export) = export.as_object() else {
         faults.other("/export", "must be object");
         return;
     };
     for (key, value) in export {
-        match (COLORS.contains(&&**key), resolve(value, vars)) {
+        match (EXPORT_COLORS.contains(&&**key), resolve(value, vars)) {
             (false, _) => faults.other("/export", &format!("must not have additional properties {key}")),
             (true, Err(reason)) => faults.other(&format!("/export/{key}"), &reason),
             (true, Ok(_)) => "",

@@ -8,9 +8,15 @@
 
 mod built_in;
 mod file;
+mod limited;
 mod oklab;
+mod schema;
+mod system;
 
-use super::style::{Color, Style, palette};
+use super::style::{Color, Depth, Style, palette};
+
+pub use schema::schema;
+pub use system::{Colors, queries};
 
 /// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';
@@ -141,6 +147,21 @@ impl Theme {
         Self { name: name.to_owned(), colors: Role::ALL.map(color) }
     }
 
+    /// The theme on a terminal with these colours: the built-in ones have numbers of their own in palettes.
+    pub fn within(mut self, depth: Depth) -> Self {
+        let built_in = [("dark", built_in::dark as fn(Role) -> Color), ("light", built_in::light)];
+        let is_own = |(name, color): &(&str, fn(Role) -> Color)| {
+            self.name == *name && Role::ALL.iter().all(|role| self.color(*role) == color(*role))
+        };
+        if let Some((name, _)) = built_in.iter().find(|theme| is_own(theme)) {
+            let is_light = *name == "light";
+            for (color, role) in self.colors.iter_mut().zip(Role::ALL) {
+                *color = limited::color(is_light, role, depth).unwrap_or(*color);
+            }
+        }
+        self
+    }
+
     /// Parses a theme file; `label` names the file in the error.
     pub fn parse(label: &str, text: &str) -> Result<Self, String> {
         file::parse(label, text)
@@ -169,15 +190,7 @@ pub enum Backdrop {
 impl Backdrop {
     /// Classifies a colour reported by the terminal as dark or light.
     pub fn of(red: u8, green: u8, blue: u8) -> Self {
-        let linear = |channel: u8| {
-            let value = f64::from(channel) / 255.0;
-            match value <= 0.039_28 {
-                true => value / 12.92,
-                false => ((value + 0.055) / 1.055).powf(2.4),
-            }
-        };
-        let luminance = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
-        match luminance >= 0.5 {
+        match luminance([red, green, blue]) >= 0.5 {
             true => Self::Light,
             false => Self::Dark,
         }
@@ -195,12 +208,24 @@ impl Backdrop {
     }
 }
 
-/// The name of a theme that fits the terminal. No theme file has it.
+/// Relative luminance of a colour, from 0 to 1, as WCAG has it.
+fn luminance(color: [u8; 3]) -> f64 {
+    let [red, green, blue] = color.map(|channel| {
+        let value = f64::from(channel) / 255.0;
+        match value <= 0.039_28 {
+            true => value / 12.92,
+            false => ((value + 0.055) / 1.055).powf(2.4),
+        }
+    });
+    0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+/// The name of the theme that is made of the terminal's colours. No theme file has it.
 pub const SYSTEM: &str = "system";
 
 /// The theme name of the setting `theme` for a background; `None` if it is neither a name nor a pair.
 pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
-    let Some(setting) = setting.filter(|setting| *setting != SYSTEM) else {
+    let Some(setting) = setting else {
         return Some(match backdrop {
             Backdrop::Dark => "dark",
             Backdrop::Light => "light",

@@ -125,7 +125,7 @@ fn functions_of_lightness_and_hue_are_colours() {
 fn the_background_decides_unless_the_setting_does() {
     for (setting, light, dark) in [
         (None, Some("light"), Some("dark")),
-        (Some("system"), Some("light"), Some("dark")),
+        (Some("system"), Some("system"), Some("system")),
         (Some("mine"), Some("mine"), Some("mine")),
         (Some("day/night"), Some("day"), Some("night")),
         (Some(" day / night "), Some("day"), Some("night")),

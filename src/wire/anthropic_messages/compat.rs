@@ -25,6 +25,8 @@ pub struct Compat<'a> {
     pub adaptive_thinking: bool,
     /// True if the effort is sent inside the conversation, so that changing it keeps the prompt cache valid.
     pub effort_in_place: bool,
+    /// True if the server keeps the conversation between requests.
+    pub threads: bool,
     /// Models that may answer instead if the requested model refuses.
     pub fallbacks: Vec<&'a Map<String, Value>>,
 }
@@ -53,6 +55,11 @@ impl<'a> Compat<'a> {
             tools_in_place: system_in_place && flag("supportsMidConvoToolChanges", false),
             adaptive_thinking: flag("forceAdaptiveThinking", false),
             effort_in_place: flag("supportsMidConvoEffort", false),
+            // A gateway that drops what it does not know would make half a conversation of a request.
+            threads: flag(
+                "supportsMessageThreads",
+                model.provider == "anthropic" && model.base_url.contains("api.anthropic.com"),
+            ),
             fallbacks: fallbacks.into_iter().flatten().filter_map(Value::as_object).collect(),
         }
     }

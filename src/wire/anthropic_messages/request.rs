@@ -14,6 +14,7 @@ use crate::wire::endpoint;
 use crate::wire::endpoint::Headers;
 use crate::wire::transcript::Transcript;
 use serde::Serialize;
+use serde_json::json;
 
 const VERSION: &str = "2023-06-01";
 
@@ -23,12 +24,16 @@ const DEFAULT_MAX_TOKENS: u64 = 16384;
 /// Smallest thinking budget, in tokens.
 const MIN_BUDGET: u64 = 1024;
 
+/// Set where the credential is an identity that Anthropic federates.
+const FEDERATION: &str = "ANTHROPIC_FEDERATION_RULE_ID";
+
 const OAUTH: &str = "oauth-2025-04-20";
 const FINE_GRAINED_TOOL_STREAMING: &str = "fine-grained-tool-streaming-2025-05-14";
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 const SERVER_SIDE_FALLBACK: &str = "server-side-fallback-2026-07-01";
 const OUTPUT_CONFIG_IN_PLACE: &str = "mid-conversation-output-config-2026-07-01";
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
+const THREADS: &str = "message-threads-2026-08-12";
 const TOOL_CHANGES_IN_PLACE: &str = "inline-tools-2026-09-15";
 
 #[derive(Serialize)]
@@ -124,10 +129,13 @@ impl Request<'_> {
         headers.finish(self.model, self.options, &proofs)
     }
 
-    /// True if the key is the token of a subscription.
+    /// True if the key is the token of a subscription or of a federated identity.
     fn is_oauth(&self) -> bool {
-        let key = self.options.api_key.as_ref();
-        self.model.provider != "github-copilot" && key.is_some_and(|key| key.expose().contains("sk-ant-oat"))
+        self.model.provider != "github-copilot"
+            && match &self.options.api_key {
+                Some(key) => key.expose().contains("sk-ant-oat"),
+                None => self.options.env.iter().any(|(name, _)| name == FEDERATION),
+            }
     }
 
     /// Beta features to request. A header of the model or the caller replaces this list.
@@ -143,9 +151,16 @@ impl Request<'_> {
             (OUTPUT_CONFIG_IN_PLACE, compat.effort_in_place),
             (THINKING_BINDING, compat.effort_in_place),
             (TOOL_CHANGES_IN_PLACE, self.tool_changes),
+            (THREADS, self.is_threaded()),
         ];
         let wanted = features.into_iter().filter(|(_, wanted)| *wanted);
         wanted.map(|(name, _)| name).collect()
+    }
+
+    /// True if the server is asked to keep the conversation. What of it is then sent is decided in
+    /// `llm::stream`, which knows what came of earlier requests.
+    fn is_threaded(&self) -> bool {
+        self.compat.threads && limits::cache_session(self.options).is_some()
     }
 
     fn thinks(&self) -> bool {
@@ -193,6 +208,9 @@ impl Request<'_> {
         let fallbacks: Vec<_> = fallbacks.map(|model| Fallback { model }).collect();
         if !fallbacks.is_empty() {
             body.set("fallbacks", &fallbacks);
+        }
+        if self.is_threaded() {
+            body.set("thread", &json!({"type": "create"})); // the last field
         }
         Ok(body)
     }

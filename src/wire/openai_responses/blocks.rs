@@ -132,6 +132,11 @@ impl Blocks {
         }
     }
 
+    /// True if a tool call is open that the server did not end: its arguments may be incomplete.
+    pub fn has_open_call(&self, answer: &Answer) -> bool {
+        (0..self.items.len()).any(|at| answer.is_open(at) && answer.kind(at) == Some(Kind::Call))
+    }
+
     /// Ends all blocks that the server left open.
     pub fn end_all(&mut self, answer: &mut Answer) {
         for at in 0..self.items.len() {

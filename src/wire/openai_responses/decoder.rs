@@ -8,7 +8,7 @@ use super::compat::Compat;
 use super::request::effort_in_place;
 use super::{codex, usage};
 use crate::llm::context::Context;
-use crate::llm::event::{Info, StreamError};
+use crate::llm::event::{ErrorKind, Info, StreamError};
 use crate::llm::http::fault;
 use crate::llm::limits;
 use crate::llm::message::{StopReason, now_ms};
@@ -161,6 +161,7 @@ impl EventReader {
                 false => self.blocks.finished(place.of(item), item, answer),
             }
         }
+        let unfinished = self.blocks.has_open_call(answer);
         self.blocks.end_all(answer);
 
         const KNOWN: [&str; 6] = ["completed", "incomplete", "failed", "cancelled", "in_progress", "queued"];
@@ -182,6 +183,10 @@ impl EventReader {
             ("incomplete", Some("max_output_tokens") | None) => Ok(StopReason::Length),
             ("incomplete", Some(reason)) => Err(fault::stopped(format!("Response incomplete: {reason}"))),
             ("failed" | "cancelled", _) => Err(self.failure(response, reason)),
+            _ if unfinished => Err(StreamError::new(
+                ErrorKind::Protocol,
+                "OpenAI Responses stream completed with an unfinished tool call",
+            )),
             _ => Ok(StopReason::Stop),
         });
     }

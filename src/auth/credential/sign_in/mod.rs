@@ -65,11 +65,12 @@ impl Credentials {
         oauth::method(provider, configured.gateway.as_deref())
     }
 
-    /// Signs in and stores the credential.
+    /// Signs in and stores the credential. `device` is the UUID of this installation, for methods that need one.
     pub fn sign_in(
         &self,
         provider: &str,
         configured: &Configured,
+        device: Option<&str>,
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
@@ -85,6 +86,7 @@ impl Credentials {
             clock: &*self.place.clock,
             env: &env,
             gateway: configured.gateway.as_deref(),
+            device,
             http_proxy: self.place.http_proxy.as_deref(),
         };
         let entry = method.login(&setting, interaction, cancel)?;
@@ -303,6 +305,7 @@ impl Renewal {
             clock: &*self.place.clock,
             env: &self.env,
             gateway: self.gateway.as_deref(),
+            device: None,
             http_proxy: self.place.http_proxy.as_deref(),
         };
         // An abort no longer ends the renewal; only its time limit does.

@@ -193,7 +193,7 @@ fn a_broken_file_is_never_written_over() {
         let error = stored.unwrap_err().message;
         assert!(error.contains("auth.json") && !error.contains(CANARY), "{error}");
         assert!(credentials.remove("anthropic", &cancel).is_err());
-        let signed_in = credentials.sign_in("xai", &Configured::default(), &Nobody, &cancel);
+        let signed_in = credentials.sign_in("xai", &Configured::default(), None, &Nobody, &cancel);
         assert!(signed_in.unwrap_err().message.contains("auth.json"));
         assert_eq!(folder.read(), broken);
         assert_eq!(folder.names(), ["auth.json"]);
@@ -318,10 +318,10 @@ fn a_sign_in_ends_in_the_file() {
     let folder = Folder::new(r#"{"xai": {"type": "api_key", "key": "k"}}"#);
     let mut credentials = credentials(folder.path(), &server);
     credentials.place.clock = Arc::new(Now(Mutex::default()));
-    credentials.sign_in("xai", &Configured::default(), &Nobody, &CancelToken::new()).unwrap();
+    credentials.sign_in("xai", &Configured::default(), None, &Nobody, &CancelToken::new()).unwrap();
     let stored = credentials.stored().unwrap();
     assert_eq!((stored[0].provider.as_str(), stored[0].kind.as_str()), ("xai", "oauth"));
     assert_eq!(credentials.stored_token("xai").unwrap().expose(), "a");
-    let error = credentials.sign_in("groq", &Configured::default(), &Nobody, &CancelToken::new());
+    let error = credentials.sign_in("groq", &Configured::default(), None, &Nobody, &CancelToken::new());
     assert!(error.unwrap_err().message.contains("takes an API key"));
 }

@@ -72,7 +72,14 @@ const PARAMETERS: &[Parameter] = &[
         ],
     ),
     plain(&["eager_input_streaming"], &[&["tools", "*", "eager_input_streaming"]]),
-    plain(&["strict"], &[&["tools", "*", "strict"], &["tools", "*", "function", "strict"]]),
+    plain(
+        &["strict"],
+        &[
+            &["tools", "*", "strict"],
+            &["tools", "*", "function", "strict"],
+            &["toolConfig", "tools", "*", "toolSpec", "strict"],
+        ],
+    ),
     plain(&["reasoning", "summary"], &[&["reasoning", "summary"]]),
     plain(&["thinking", "clear_thinking"], &[&["thinking", "clear_thinking"]]),
     plain(

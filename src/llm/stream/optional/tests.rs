@@ -65,6 +65,11 @@ fn where_parameters_stand() {
             json!({"tools": [{"function": {"strict": true, "a": 1}}, {"b": 2}]}),
             json!({"tools": [{"function": {"a": 1}}, {"b": 2}]}),
         ),
+        (
+            "toolConfig.tools.0.toolSpec.strict",
+            json!({"toolConfig": {"tools": [{"toolSpec": {"name": "a", "strict": true}}]}}),
+            json!({"toolConfig": {"tools": [{"toolSpec": {"name": "a"}}]}}),
+        ),
         ("tools.3.custom.strict", json!({"tools": [{"strict": true, "a": 1}]}), json!({"tools": [{"a": 1}]})),
         (
             "tools.0.custom.eager_input_streaming",

@@ -2,7 +2,6 @@
 
 use crate::mode::interactive::look::{Look, padded};
 use crate::tui::line::Line;
-use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use std::borrow::Cow;
@@ -26,21 +25,6 @@ pub fn notice(weight: Weight, text: &str, look: &Look<'_>) -> Vec<Line> {
     let width = look.width.saturating_sub(2 * look.pad).max(1);
     let lines = text.lines().flat_map(|line| wrap(&Line::of(line, style), width));
     spaced(padded(lines, look.pad))
-}
-
-/// Lines on a background, with the margin that the user has configured.
-pub fn boxed_text(lines: &[Line], look: &Look<'_>, background: Style) -> Vec<Line> {
-    let row = |line: &Line| {
-        let mut row = Line::of(&" ".repeat(look.pad), background);
-        row.append(line);
-        row.over(background);
-        row.pad_to(look.width, background);
-        row
-    };
-    let mut out = vec![row(&Line::new())];
-    out.extend(lines.iter().map(row));
-    out.push(row(&Line::new()));
-    out
 }
 
 /// Lines with an empty row above.

@@ -1,9 +1,9 @@
 //! A tool call, from the first byte of its arguments to its result.
 
 use super::block::{plain, spaced};
-use super::tool;
-use crate::mode::interactive::look::{Look, boxed};
-use crate::runtime::call::CallInfo;
+use super::tool::{self, Summary};
+use crate::mode::interactive::look::{Look, boxed, indented, padded};
+use crate::runtime::call::{CallInfo, Kind};
 use crate::runtime::{Block, Describer, PartialJson, ToolOutput, ToolResult, image_size};
 use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
@@ -214,13 +214,33 @@ impl Call {
     fn body(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
         let look = look.within(look.width.saturating_sub(2).max(1));
         let info = self.info(look.describer);
-        let mut lines = tool::title(self, &info, &look, room);
-        let body = tool::body(self, &info, &look, now, room);
+        let mut lines = tool::title(self, &info, &look, now, room);
+        // Below the title's text, if there is room.
+        let is_indented = look.is_compact && !look.is_plain && look.width > tool::NARROW;
+        let indent = if is_indented { tool::MARK } else { 0 };
+        let body = tool::body(self, &info, &look.within(look.width - indent), room);
         if !body.is_empty() {
-            lines.push(Line::new());
-            lines.extend(body);
+            if !look.is_compact {
+                lines.push(Line::new());
+            }
+            lines.extend(padded(body, indent));
         }
         lines
+    }
+
+    /// The sentence part that sums up a call which can stand in one row with others; `None` if it has more to
+    /// show than its title.
+    pub fn summary(&self, look: &Look<'_>) -> Option<Summary> {
+        if look.is_open || !look.is_compact || self.is_error() || !self.is_done() || !self.pixels.is_empty() {
+            return None;
+        }
+        tool::summary(self, &self.info(look.describer))
+    }
+
+    /// True if the call may yet have a summary.
+    pub fn may_be_summed(&self, look: &Look<'_>) -> bool {
+        let is_brief = matches!(self.info(look.describer).kind, Kind::Read | Kind::Search);
+        is_brief && look.is_compact && !look.is_open && !self.is_error()
     }
 
     fn boxed(&self, lines: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
@@ -229,6 +249,9 @@ impl Call {
             State::Done { .. } => Role::ToolSuccessBg,
             _ => Role::ToolPendingBg,
         });
-        spaced(boxed(&lines, look, background))
+        spaced(match look.is_compact {
+            true => indented(lines),
+            false => boxed(&lines, look, background),
+        })
     }
 }

@@ -1,9 +1,9 @@
 //! Lines for messages: of the user, of the model, of extensions, and summaries.
 
-use super::block::{Weight, boxed_text, notice, spaced};
+use super::block::{Weight, notice, spaced};
 use super::shell::Shell;
 use crate::mode::interactive::keymap::AppAction;
-use crate::mode::interactive::look::{Look, boxed, padded};
+use crate::mode::interactive::look::{Look, boxed, boxed_within, padded};
 use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};
 use crate::tui::line::Line;
 use crate::tui::markdown_view;
@@ -64,8 +64,22 @@ fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
             let background = look.style(Role::UserMessageBg);
             // Lines stay as they were typed.
             let text = text.trim().replace('\n', "  \n");
-            let lines = markdown(&text, look, Role::UserMessageText);
-            spaced(boxed_text(&lines, look, background))
+            let mark = match (look.is_plain, look.has_backgrounds) {
+                (true, _) => "You: ",
+                (false, false) => "> ",
+                (false, true) => "",
+            };
+            let room = look.within(look.width.saturating_sub(mark.len()).max(1));
+            let style = look.style(Role::Accent).with(Attributes::BOLD);
+            let mut lines = markdown(&text, &room, Role::UserMessageText);
+            if !mark.is_empty() {
+                let mut before = Line::of(mark, style);
+                for line in &mut lines {
+                    before.append(line);
+                    *line = std::mem::replace(&mut before, Line::of(&" ".repeat(mark.len()), style));
+                }
+            }
+            spaced(boxed_within(&lines, look.pad, look, background))
         }
     }
 }
@@ -91,7 +105,9 @@ fn summary(label: &str, closed: &str, head: &str, text: &str, look: &Look<'_>) -
 
 fn summary_box(label: &str, text: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
     let mut lines = wrap(&Line::of(label, label_style(look)), boxed_width(look));
-    lines.push(Line::new());
+    if !look.is_compact {
+        lines.push(Line::new());
+    }
     lines.extend(text);
     spaced(boxed(&lines, look, look.style(Role::CustomMessageBg)))
 }

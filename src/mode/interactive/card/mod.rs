@@ -18,3 +18,4 @@ pub use call::{Call, State};
 pub use message::{answer_look, compaction, ending, grouped, message, reason, text, thinking_label};
 pub use picture::Pictures;
 pub use shell::Shell;
+pub use tool::{Summary, summed};

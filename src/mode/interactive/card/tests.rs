@@ -16,13 +16,15 @@ use std::time::{Duration, Instant};
 fn check(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, expected: &[&str]) {
     let (theme, keymap) = (Theme::dark(), defaults());
     for width in [1, 2, 7, 20, 40, 80, 120] {
-        for (is_open, is_plain) in [(false, false), (true, false), (false, true)] {
-            let look = Look { is_open, is_plain, ..Look::testing(&theme, &keymap, width) };
-            let lines = draw(&look);
+        for kind in 0..6 {
+            let (is_open, is_plain, is_compact) = (kind == 1, kind == 2, kind >= 3);
+            let (is_open, has_backgrounds) = (is_open || kind == 5, kind < 4);
+            let look = Look::testing(&theme, &keymap, width);
+            let lines = draw(&Look { is_open, is_plain, is_compact, has_backgrounds, ..look });
             assert!(lines.first().is_none_or(Line::is_empty), "{width}");
             for line in lines {
                 // A single wide character has nowhere else to go.
-                assert!(line.width() <= width.max(4), "{width}: {:?}", line.text());
+                assert!(line.width() <= width.max(7), "{width}: {:?}", line.text());
             }
         }
     }
@@ -65,36 +67,36 @@ fn numbers(count: usize) -> String {
 fn a_read_shows_what_is_read() {
     let text = "fn main() {}\n// end";
     let read = |arguments| call("read", arguments, text, Value::Null);
-    check_call(&read(json!({"path": "src/main.rs"})), &[" read src/main.rs"]);
-    check_call(&read(json!({"path": "/home/u/p/a.rs", "offset": 5, "limit": 10})), &[" read a.rs:5-14"]);
-    check_call(&read(json!({"file_path": "~/a", "offset": 5})), &[" read ~/a:5"]);
-    check_call(&read(json!({"path": "/x", "limit": 3})), &[" read /x:1-3"]);
-    check_call(&read(json!({})), &[" read ..."]);
-    check_call(&read(json!({"path": 1})), &[" read [invalid arg]"]);
-    check_call(&read(json!({"path": "/s/deploy/SKILL.md"})), &[" [skill] deploy"]);
+    check_call(&read(json!({"path": "src/main.rs"})), &[" ✓ read src/main.rs"]);
+    check_call(&read(json!({"path": "/home/u/p/a.rs", "offset": 5, "limit": 10})), &[" ✓ read a.rs:5-14"]);
+    check_call(&read(json!({"file_path": "~/a", "offset": 5})), &[" ✓ read ~/a:5"]);
+    check_call(&read(json!({"path": "/x", "limit": 3})), &[" ✓ read /x:1-3"]);
+    check_call(&read(json!({})), &[" ✓ read ..."]);
+    check_call(&read(json!({"path": 1})), &[" ✓ read [invalid arg]"]);
+    check_call(&read(json!({"path": "/s/deploy/SKILL.md"})), &[" ✓ [skill] deploy"]);
     let cut = json!({"truncation": {"truncated": true, "truncatedBy": "lines", "outputLines": 2,
         "totalLines": 9, "maxLines": 2}});
     let cut = call("read", json!({"path": "a.rs"}), text, cut);
     assert_eq!(
         shown(&|look| cut.lines(look, None, None), true),
-        [" read a.rs", " fn main() {}", " // end", " [Truncated: showing 2 of 9 lines (2 line limit)]"]
+        [" ✓ read a.rs", " fn main() {}", " // end", " [Truncated: showing 2 of 9 lines (2 line limit)]"]
     );
     let mut failed = call("read", json!({"path": "a"}), "ENOENT: no such file", Value::Null);
     failed.end(true, None);
-    check_call(&failed, &[" read a", " ENOENT: no such file"]);
+    check_call(&failed, &[" ✗ read a", " ENOENT: no such file"]);
 }
 
 #[test]
 fn a_command_shows_the_end_of_its_output() {
     let mut bash = call("bash", json!({"command": "make", "timeout": 9}), &numbers(9), Value::Null);
     let tail = [" line 5", " line 6", " line 7", " line 8", " line 9"];
-    let mut expected = vec![" $ make (timeout 9s)", " ... (4 earlier lines, ctrl+o to expand)"];
+    let mut expected = vec![" ✓ $ make (timeout 9s)", " ... (4 earlier lines, ctrl+o to expand)"];
     expected.extend(tail);
     check_call(&bash, &expected);
     let now = Instant::now();
     bash.state = State::Running { since: now };
     let later = now + Duration::from_millis(61_500);
-    expected.push(" Elapsed 1m 1s");
+    expected[0] = " • $ make (timeout 9s)  1m 1s";
     check(
         &|look| match look.is_plain {
             true => Vec::new(),
@@ -103,8 +105,7 @@ fn a_command_shows_the_end_of_its_output() {
         &expected,
     );
     bash.end(false, Some(now + Duration::from_millis(1234)));
-    expected.pop();
-    expected.push(" Took 1.2s");
+    expected[0] = " ✓ $ make (timeout 9s)  1.2s";
     check_call(&bash, &expected);
 
     let details = json!({"truncation": {"truncated": true, "truncatedBy": "bytes", "outputLines": 1,
@@ -113,8 +114,8 @@ fn a_command_shows_the_end_of_its_output() {
     check_call(
         &call("bash", json!({"command": "cat x\ncat y"}), text, details),
         &[
-            " $ cat x",
-            " cat y",
+            " ✓ $ cat x",
+            "   cat y",
             " end",
             " [Full output: /tmp/o.log. Truncated: 1 lines shown (50.0KB",
             " limit)]",
@@ -126,13 +127,13 @@ fn a_command_shows_the_end_of_its_output() {
 fn a_file_is_seen_while_it_is_written() {
     let mut write = Call::new("1", "write");
     write.write("{\"path\":\"a.txt\",\"content\":\"one\\ntw");
-    check_call(&write, &[" write a.txt", " one", " tw"]);
+    check_call(&write, &[" • write a.txt", " one", " tw"]);
     write.write("o\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n10\\n11\\n12\"}");
     write.written();
     check_call(
         &write,
         &[
-            " write a.txt",
+            " • write a.txt",
             " one",
             " two",
             " 3",
@@ -152,7 +153,7 @@ fn a_file_is_seen_while_it_is_written() {
     assert_eq!(all.last().map(String::as_str), Some(" Operation aborted"));
     check_call(
         &call("write", json!({"path": "a", "content": 1}), "", Value::Null),
-        &[" write a", " [invalid content arg - expected string]"],
+        &[" ✓ write a", " [invalid content arg - expected string]"],
     );
 }
 
@@ -161,16 +162,16 @@ fn an_edit_shows_its_change_before_it_is_made() {
     let arguments = json!({"path": "a.rs", "edits": [{"oldText": "old\ntext", "newText": "new"}]});
     let mut edit = Call::new("1", "edit");
     edit.set_arguments(object(arguments));
-    check_call(&edit, &[" edit a.rs", " - old", " - text", " + new"]);
+    check_call(&edit, &[" • edit a.rs", " - old", " - text", " + new"]);
     edit.preview = Some(" 1 a\n-2 old\n+2 new".into());
-    check_call(&edit, &[" edit a.rs", "  1 a", " -2 old", " +2 new"]);
+    check_call(&edit, &[" • edit a.rs", "  1 a", " -2 old", " +2 new"]);
     edit.set_output(ToolOutput::text("done").with_details(json!({"diff": "-7 old\n+7 new"})));
     edit.end(false, None);
-    check_call(&edit, &[" edit a.rs", " -7 old", " +7 new"]);
+    check_call(&edit, &[" ✓ edit a.rs", " -7 old", " +7 new"]);
     let mut failed = Call::new("1", "edit");
     failed.set_arguments(object(json!({"path": "a.rs"})));
     failed.fail("Could not find the exact text", None);
-    check_call(&failed, &[" edit a.rs", " Could not find the exact text"]);
+    check_call(&failed, &[" ✗ edit a.rs", " Could not find the exact text"]);
 }
 
 #[test]
@@ -180,17 +181,17 @@ fn searches_and_lists_show_their_beginning() {
     check_call(
         &call("grep", grep, "a.rs:1: fn x", details),
         &[
-            " grep /fn x/ in src (*.rs) limit 5",
+            " ✓ grep /fn x/ in src (*.rs) limit 5",
             " a.rs:1: fn x",
             " [Truncated: 5 matches limit, some lines truncated]",
         ],
     );
     for (name, arguments, title, folded) in [
-        ("grep", json!({"pattern": "x"}), " grep /x/ in .", 15),
-        ("find", json!({"pattern": "*.rs", "limit": 3}), " find *.rs in . (limit 3)", 20),
-        ("ls", json!({}), " ls .", 20),
-        ("ls", json!({"path": "/etc"}), " ls /etc", 20),
-        ("other", json!({"a": 1, "b": ["x"]}), " other a=1 b=[\"x\"]", 10),
+        ("grep", json!({"pattern": "x"}), " ✓ grep /x/ in .", 15),
+        ("find", json!({"pattern": "*.rs", "limit": 3}), " ✓ find *.rs in . (limit 3)", 20),
+        ("ls", json!({}), " ✓ ls .", 20),
+        ("ls", json!({"path": "/etc"}), " ✓ ls /etc", 20),
+        ("other", json!({"a": 1, "b": ["x"]}), " ✓ other a=1 b=[\"x\"]", 10),
     ] {
         let listed = call(name, arguments, &numbers(22), Value::Null);
         let lines = shown(&|look| listed.lines(look, None, None), false);
@@ -340,10 +341,132 @@ fn images_that_cannot_be_drawn_have_a_box() {
     check_call(
         &image,
         &[
-            " read pics/a.png",
+            " ✓ read pics/a.png",
             " ┌─────────────────────┐",
             " │ a.png image/png 2×3 │",
             " └─────────────────────┘",
         ],
     );
+}
+
+/// The rows of a call in a compact look of 60 columns.
+fn compact(call: &Call, is_plain: bool) -> Vec<String> {
+    let (theme, keymap) = (Theme::dark(), defaults());
+    let look = Look { is_compact: true, is_plain, ..Look::testing(&theme, &keymap, 60) };
+    let lines = call.lines(&look, None, None);
+    lines.iter().skip(1).map(|line| line.text().trim_end().to_owned()).collect()
+}
+
+#[test]
+fn a_call_that_went_well_is_one_row_where_that_says_enough() {
+    let bash = call("bash", json!({"command": "make"}), "one\n\ntwo", Value::Null);
+    assert_eq!(compact(&bash, false), [" ✓ $ make", "   one", "", "   two"]);
+    assert_eq!(compact(&bash, true), [" $ make (done)", " one", "", " two"]);
+    let mut failed =
+        call("bash", json!({"command": "make"}), "one\n\nCommand exited with code 101", Value::Null);
+    failed.end(true, None);
+    assert_eq!(compact(&failed, false), [" ✗ exit 101 $ make", "   one"]);
+    assert_eq!(compact(&failed, true), [" exit 101 $ make (failed)", " one"]);
+    let mut late =
+        call("bash", json!({"command": "make"}), "one\n\nCommand timed out after 3 seconds", Value::Null);
+    late.end(true, None);
+    assert_eq!(compact(&late, false), [" ✗ $ make", "   one", "   Command timed out after 3 seconds"]);
+    for (name, arguments, title) in [
+        ("read", json!({"path": "a.rs", "offset": 5, "limit": 10}), " ✓ read a.rs:5-14"),
+        ("grep", json!({"pattern": "x"}), " ✓ grep /x/ in ."),
+        ("find", json!({"pattern": "*.rs"}), " ✓ find *.rs in ."),
+        ("ls", json!({"path": "/etc"}), " ✓ ls /etc"),
+    ] {
+        assert_eq!(compact(&call(name, arguments.clone(), "text", Value::Null), false), [title]);
+        let mut failed = call(name, arguments, "no such file", Value::Null);
+        failed.end(true, None);
+        let rows = compact(&failed, false);
+        assert_eq!(rows, [title.replace('✓', "✗").as_str(), "   no such file"]);
+    }
+}
+
+#[test]
+fn calls_that_went_well_are_summed_up() {
+    let (theme, keymap) = (Theme::dark(), defaults());
+    let look = Look { is_compact: true, ..Look::testing(&theme, &keymap, 60) };
+    let of = |name: &str, arguments: Value| call(name, arguments, "text", Value::Null);
+    let read = |path: &str| of("read", json!({"path": path}));
+    let grep = |pattern: &str| of("grep", json!({"pattern": pattern}));
+    let sum = |calls: &[Call]| {
+        let summaries: Vec<Summary> = calls.iter().filter_map(|call| call.summary(&look)).collect();
+        summed(&summaries, &look).text().to_owned()
+    };
+    assert_eq!(sum(&[read("a"), read("b"), grep("parse")]), "✓ read 2 files, searched \"parse\"");
+    assert_eq!(sum(&[grep("x"), read("a"), grep("x")]), "✓ searched \"x\" (2), read a");
+    assert_eq!(
+        sum(&[of("ls", json!({})), of("ls", json!({"path": "x"})), of("find", json!({"pattern": "*.c"}))]),
+        "✓ listed 2 folders, found *.c"
+    );
+    // Whatever has more to show stays by itself.
+    let mut failed = read("a");
+    failed.end(true, None);
+    let limited = call("grep", json!({"pattern": "x"}), "text", json!({"matchLimitReached": 5}));
+    let cut = call("read", json!({"path": "a"}), "text", json!({"truncation": {"truncated": true}}));
+    let skill = read("/s/deploy/SKILL.md");
+    for call in [failed, limited, cut, skill, of("bash", json!({"command": "ls"})), Call::new("1", "read")] {
+        assert_eq!(call.summary(&look), None, "{}", call.name);
+    }
+    assert_eq!(read("a").summary(&Look { is_compact: false, ..look }), None);
+    assert_eq!(read("a").summary(&Look { is_open: true, ..look }), None);
+}
+
+#[test]
+fn a_failed_call_differs_from_a_good_one_on_every_terminal() {
+    use crate::tui::style::Depth;
+    let keymap = defaults();
+    let good = call("bash", json!({"command": "make"}), "text", Value::Null);
+    let mut failed =
+        call("bash", json!({"command": "make"}), "text\n\nCommand exited with code 1", Value::Null);
+    failed.end(true, None);
+    let mut running = Call::new("1", "bash");
+    running.set_arguments(object(json!({"command": "make"})));
+    running.state = State::Running { since: Instant::now() };
+    for depth in [Depth::True, Depth::Indexed, Depth::Sixteen, Depth::None] {
+        for theme in [Theme::dark(), Theme::light()] {
+            for is_compact in [false, true] {
+                let theme = theme.clone().within(depth);
+                let has_backgrounds = depth >= Depth::Indexed;
+                let look = Look::testing(&theme, &keymap, 60);
+                let look = Look { is_compact, has_backgrounds, ..look };
+                let draw = |call: &Call| {
+                    let lines = call.lines(&look, None, None);
+                    let title = lines.iter().find(|line| line.text().contains("make")).unwrap();
+                    let mut out = String::new();
+                    title.write(depth, false, &mut out);
+                    let spans = title.spans().find(|span| !span.text.trim().is_empty());
+                    (title.text().trim().to_owned(), spans.unwrap().style.foreground.within(depth))
+                };
+                let all = [draw(&good), draw(&failed), draw(&running)];
+                let texts = all.each_ref().map(|(text, _)| text.as_str());
+                assert_eq!(texts, ["✓ $ make", "✗ exit 1 $ make", "• $ make"], "{depth:?}");
+                if depth != Depth::None {
+                    let [good, failed, running] = all.map(|(_, color)| color);
+                    assert!(good != failed && good != running && failed != running, "{depth:?} {good:?}");
+                }
+                // Without backgrounds no row is there for them.
+                let rows = good.lines(&look, None, None).len();
+                assert_eq!(
+                    rows,
+                    if is_compact {
+                        3
+                    } else if has_backgrounds {
+                        6
+                    } else {
+                        4
+                    },
+                    "{depth:?}"
+                );
+                let prompt: AgentMessage =
+                    serde_json::from_value(json!({"role": "user", "content": "hi"})).unwrap();
+                let rows = message(&prompt, &look);
+                let text = if has_backgrounds { "hi" } else { "> hi" };
+                assert!(rows.iter().any(|row| row.text().trim() == text), "{depth:?}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::block::duration;
 use super::call::{Call, State};
 use super::rows::{Extent, last_lines, rows};
 use crate::mode::interactive::keymap::AppAction;
-use crate::mode::interactive::look::Look;
+use crate::mode::interactive::look::{Look, padded};
 use crate::runtime::approval::squeezed;
 use crate::runtime::call::{Argument, Body as Shown, CallInfo, Edit, Kind, Lines, Place, Subject};
 use crate::runtime::size_text;
@@ -15,7 +15,12 @@ use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A command that takes longer shows its time.
+const SHOWN: Duration = Duration::from_millis(100);
+/// A call other than a command that takes longer shows its time.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// Rows shown of folded parts.
 mod folded {
@@ -25,15 +30,144 @@ mod folded {
     pub const TITLE: usize = 20;
 }
 
-/// Title of a call. `room`: rows that are visible.
-pub fn title(call: &Call, info: &CallInfo<'_>, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
-    let mut title = Title { look, room, line: Line::new() };
-    match info.body {
-        Shown::Command { command, timeout } => return title.command(call, command, timeout),
-        Shown::Unknown => return title.other(call),
-        _ => title.described(call, info),
+/// Cells of the mark before a title.
+pub const MARK: usize = 2;
+/// Width up to which nothing is indented by a mark.
+pub const NARROW: usize = 20;
+
+/// The part of a sentence for some calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// What was done: `read`, `searched`, `found`, `listed`.
+    pub verb: &'static str,
+    /// What it was done to.
+    pub object: String,
+    /// What several of such objects are called; none if the first stands for all.
+    pub plural: Option<&'static str>,
+}
+
+/// Sums up a call that read or searched and has nothing to warn of.
+pub fn summary(call: &Call, info: &CallInfo<'_>) -> Option<Summary> {
+    let subject = info.subject.and_then(|subject| subject.text.text());
+    let path = info.path.and_then(|path| path.given.text().or(path.default));
+    let (verb, object, plural) = match (info.kind, call.name.as_str(), subject) {
+        (Kind::Read, "read", _) => ("read", path?.to_owned(), Some("files")),
+        (Kind::Search, "grep", Some(pattern)) => ("searched", format!("\"{pattern}\""), None),
+        (Kind::Search, "find", Some(pattern)) => ("found", pattern.to_owned(), None),
+        (Kind::Search, "ls", _) => ("listed", path?.to_owned(), Some("folders")),
+        _ => return None,
+    };
+    let details = call.details().as_object();
+    let is_whole = details.is_none_or(|details| details.values().all(|value| !is_limit(value)));
+    let is_skill = object.ends_with("/SKILL.md");
+    (is_whole && !is_skill).then_some(Summary { verb, object, plural })
+}
+
+/// True if a detail of a result says that something was left out.
+fn is_limit(detail: &Value) -> bool {
+    match detail {
+        Value::Object(cut) => cut.get("truncated") == Some(&Value::Bool(true)),
+        Value::Number(_) | Value::Bool(true) => true,
+        _ => false,
     }
-    title.finish(call)
+}
+
+/// One row for calls with these summaries.
+pub fn summed(summaries: &[Summary], look: &Look<'_>) -> Line {
+    let mut line = mark(&State::Done { is_error: false, took: None }, look);
+    let mut verbs: Vec<&'static str> = Vec::new();
+    for summary in summaries {
+        if !verbs.contains(&summary.verb) {
+            verbs.push(summary.verb);
+        }
+    }
+    for (at, verb) in verbs.iter().enumerate() {
+        let same: Vec<&Summary> = summaries.iter().filter(|summary| summary.verb == *verb).collect();
+        let Some(first) = same.first() else { continue };
+        if at > 0 {
+            line.push(", ", look.style(Role::ToolOutput));
+        }
+        line.push(&format!("{verb} "), look.style(Role::ToolTitle).with(Attributes::BOLD));
+        let accent = look.style(Role::Accent);
+        match (same.len(), first.plural) {
+            (1, _) => line.push(&first.object, accent),
+            (count, Some(noun)) => line.push(&format!("{count} {noun}"), look.style(Role::ToolOutput)),
+            (count, None) => {
+                line.push(&first.object, accent);
+                line.push(&format!(" ({count})"), look.style(Role::ToolOutput));
+            }
+        }
+    }
+    if look.is_plain {
+        line.push(" (done)", look.style(Role::Muted));
+    }
+    line
+}
+
+/// The state of a call before its title, as a mark that no colour is needed for.
+fn mark(state: &State, look: &Look<'_>) -> Line {
+    if look.is_plain {
+        return Line::new();
+    }
+    let (mark, role) = match state {
+        State::Writing | State::Waiting => ("• ", Role::Muted),
+        State::Running { .. } => ("• ", Role::Accent),
+        State::Done { is_error: true, .. } => ("✗ ", Role::Error),
+        State::Done { .. } => ("✓ ", Role::Success),
+    };
+    Line::of(mark, look.style(role).with(Attributes::BOLD))
+}
+
+/// Text before the exit code of a failed command.
+const EXIT_CODE: &str = "Command exited with code ";
+
+/// The text of a failed command's output before the last paragraph, and that paragraph.
+fn ending(text: &str) -> (&str, &str) {
+    match text.trim_end().rsplit_once("\n\n") {
+        Some((output, ending)) => (output, ending),
+        None => ("", text.trim_end()),
+    }
+}
+
+/// Title of a call. `room`: rows that are visible.
+pub fn title(
+    call: &Call,
+    info: &CallInfo<'_>,
+    look: &Look<'_>,
+    now: Option<Instant>,
+    room: Option<usize>,
+) -> Vec<Line> {
+    let mark = mark(&call.state, look);
+    // Further rows begin below the first one's text, if there is room.
+    let indents = !mark.is_empty() && look.width > NARROW;
+    let inner = look.within(look.width - if indents { MARK } else { 0 });
+    let is_command = matches!(info.body, Shown::Command { .. });
+    let line = if indents { Line::new() } else { mark.clone() };
+    let mut title = Title { look: &inner, now, room, is_command, line };
+    if is_command
+        && call.is_error()
+        && let Some(code) = ending(&call.text()).1.strip_prefix(EXIT_CODE)
+    {
+        title.line.push(&format!("exit {code} "), look.style(Role::Error));
+    }
+    let lines = match info.body {
+        Shown::Command { command, timeout } => title.command(call, command, timeout),
+        Shown::Unknown => title.other(call),
+        _ => {
+            title.described(call, info);
+            title.finish(call)
+        }
+    };
+    if !indents {
+        return lines;
+    }
+    let mut lines = padded(lines, MARK);
+    if let Some(first) = lines.first_mut() {
+        let rest = first.slice(MARK..first.text().len());
+        *first = mark;
+        first.append(&rest);
+    }
+    lines
 }
 
 /// The command of a call that waits for approval, in at most `room` rows: its beginning, its end and its
@@ -68,7 +202,9 @@ pub fn command_to_approve(info: &CallInfo<'_>, look: &Look<'_>, room: usize) -> 
 
 struct Title<'a> {
     look: &'a Look<'a>,
+    now: Option<Instant>,
     room: Option<usize>,
+    is_command: bool,
     line: Line,
 }
 
@@ -216,7 +352,7 @@ impl Title<'_> {
         lines
     }
 
-    /// Adds the state to the title if states are shown as words.
+    /// Adds the time of a command, and the state if states are shown as words.
     fn finish(mut self, call: &Call) -> Vec<Line> {
         if self.look.is_plain {
             let word = match call.state {
@@ -227,20 +363,20 @@ impl Title<'_> {
             };
             self.push(word, Role::Muted);
         }
+        let is_command = self.is_command;
+        if let Some(took) = call.took(self.now).filter(|took| *took >= if is_command { SHOWN } else { SLOW })
+            && (call.is_done() || !self.look.is_plain)
+        {
+            self.push(&format!("  {}", duration(took)), Role::Muted);
+        }
         wrap(&self.line, self.look.width)
     }
 }
 
-pub fn body(
-    call: &Call,
-    info: &CallInfo<'_>,
-    look: &Look<'_>,
-    now: Option<Instant>,
-    room: Option<usize>,
-) -> Vec<Line> {
+pub fn body(call: &Call, info: &CallInfo<'_>, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
     let mut body = Body { call, info, look, room, out: Vec::new() };
     match &info.body {
-        Shown::Command { .. } => body.command(now),
+        Shown::Command { .. } => body.command(),
         Shown::Content(content) => body.content(*content),
         Shown::Edits(edits) => body.edits(edits),
         _ if info.kind == Kind::Read => body.read(),
@@ -293,12 +429,12 @@ impl<'a> Body<'a> {
     }
 
     fn separate(&mut self) {
-        if !self.out.is_empty() {
+        if !self.out.is_empty() && !self.look.is_compact {
             self.out.push(Line::new());
         }
     }
 
-    fn command(&mut self, now: Option<Instant>) {
+    fn command(&mut self) {
         let details = self.call.details();
         let full = details.get("fullOutputPath").and_then(Value::as_str);
         let cut = truncation(details);
@@ -310,6 +446,14 @@ impl<'a> Body<'a> {
             && footer.contains(path)
         {
             text = before.trim_end();
+        }
+        let mut failure = "";
+        if self.call.is_error() {
+            (text, failure) = ending(text);
+            text = text.trim_end();
+        }
+        if text == "(no output)" && !self.look.is_open {
+            text = "";
         }
         self.output(text, Extent::Last(self.info.rows), Role::ToolOutput);
         let mut warnings = Vec::new();
@@ -330,13 +474,8 @@ impl<'a> Body<'a> {
             self.separate();
             self.line(&format!("[{}]", warnings.join(". ")), Role::Warning);
         }
-        let is_done = self.call.is_done();
-        if let Some(took) = self.call.took(now)
-            && (is_done || !self.look.is_plain)
-        {
-            self.separate();
-            let label = if is_done { "Took" } else { "Elapsed" };
-            self.line(&format!("{label} {}", duration(took)), Role::Muted);
+        if !failure.is_empty() && !failure.starts_with(EXIT_CODE) {
+            self.output(failure, Extent::First(folded::ERROR), Role::Error);
         }
     }
 
@@ -347,8 +486,10 @@ impl<'a> Body<'a> {
         }
         let text = self.call.text();
         let text = text.trim_end_matches('\n');
-        let language = if is_error { "" } else { self.language() };
-        self.code(text, language, Extent::First(self.info.rows), false);
+        match is_error {
+            true => self.output(text, Extent::First(self.info.rows), Role::Error),
+            false => self.code(text, self.language(), Extent::First(self.info.rows), false),
+        }
         let Some(cut) = truncation(self.call.details()) else {
             return;
         };
@@ -439,7 +580,9 @@ impl<'a> Body<'a> {
     }
 
     fn list(&mut self) {
-        self.other();
+        if !self.look.is_compact || self.look.is_open || self.call.is_error() {
+            self.other();
+        }
         let details = self.call.details();
         let mut warnings = Vec::new();
         for (name, noun) in [
@@ -465,7 +608,8 @@ impl<'a> Body<'a> {
 
     fn other(&mut self) {
         let text = self.call.text();
-        self.output(text.trim_matches('\n'), Extent::First(self.info.rows), Role::ToolOutput);
+        let role = if self.call.is_error() { Role::Error } else { Role::ToolOutput };
+        self.output(text.trim_matches('\n'), Extent::First(self.info.rows), role);
     }
 }
 

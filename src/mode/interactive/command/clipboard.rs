@@ -27,6 +27,9 @@ const TEXT_MAX: usize = 8 << 20;
 /// A program and its arguments.
 type Tool = (&'static str, &'static [&'static str]);
 
+/// With 1, what is copied goes to the terminal's clipboard as well.
+const OSC52: &str = "PI_CLIPBOARD_OSC52";
+
 /// What the environment tells about the clipboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Desktop {
@@ -35,6 +38,8 @@ struct Desktop {
     is_wayland: bool,
     is_x11: bool,
     is_remote: bool,
+    /// True if the user wants the terminal's clipboard as well.
+    wants_terminal: bool,
 }
 
 impl Desktop {
@@ -44,12 +49,15 @@ impl Desktop {
             is_termux: variable("TERMUX_VERSION"),
             is_wayland: variable("WAYLAND_DISPLAY"),
             is_x11: variable("DISPLAY"),
-            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"].into_iter().any(variable),
+            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"].into_iter().any(&variable),
+            wants_terminal: variable(OSC52),
         }
     }
 
     fn of_process() -> Self {
-        Self::find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        Self::find(|name| {
+            std::env::var_os(name).is_some_and(|value| !value.is_empty() && (name != OSC52 || value == "1"))
+        })
     }
 
     /// True if there is a clipboard besides the terminal's.
@@ -136,21 +144,21 @@ pub fn copy(app: &mut App, text: String, done: &'static str) {
     app.find_out("clipboard", move || {
         let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
         // The terminal's clipboard is the user's own where the desktop is that of another machine.
-        let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
+        let asks_terminal = desktop.wants_terminal || desktop.is_remote || (!is_copied && !desktop.exists());
         let asked = (asks_terminal && !config::is_dumb()).then(|| sequence(&text)).flatten();
         let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
-        let (weight, text) = match (is_copied, asked) {
+        let problem = match (is_copied, asked) {
             (_, Some(sequence)) => {
                 feed.effect(Effect::Write(sequence));
-                (Weight::Info, done)
+                return Effect::Note(done.to_owned());
             }
-            (true, None) => (Weight::Info, done),
+            (true, None) => return Effect::Note(done.to_owned()),
             (false, None) if is_too_long => {
-                (Weight::Error, "Clipboard unavailable: the text is too long for the terminal's (OSC 52)")
+                "Clipboard unavailable: the text is too long for the terminal's (OSC 52)"
             }
-            (false, None) => (Weight::Error, desktop.advice()),
+            (false, None) => desktop.advice(),
         };
-        Effect::Say(weight, text.to_owned())
+        Effect::Say(Weight::Error, problem.to_owned())
     });
 }
 

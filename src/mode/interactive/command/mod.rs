@@ -13,14 +13,15 @@ pub mod tree;
 pub mod trust;
 pub mod undo;
 
+use crate::base::distance::{Compare, between, letters};
 use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::card::{self, Weight};
 use crate::mode::interactive::config;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::work;
 use crate::runtime::Fatal;
-use crate::runtime::control::Control;
+use crate::runtime::control::{Control, Streaming};
 use crate::tui::select::Item;
 use serde_json::Value;
 
@@ -71,9 +72,24 @@ pub const COMMANDS: &[Command] = &[
     row("logout", None, "Remove a stored sign-in or key", login::leave),
     row("tools", None, "Choose the tools of this session", models::tools),
     row("trust", None, "Decide whether this project is trusted", trust::run),
+    row("help", None, "List the commands", help),
     row("hotkeys", None, "Show what keys do", hotkeys),
+    row("init", None, "Have the model write the project's AGENTS.md", init),
+    row("review", None, "Have the model review the changes that are not committed", review),
+    row("diff", None, "Show the changes that are not committed", diff),
     row("quit", None, "Leave pi", |app, _| app.requests.ends = true),
 ];
+
+/// Other names of commands, as users of other programs know them.
+pub const ALIASES: &[(&str, &str)] =
+    &[("clear", "new"), ("exit", "quit"), ("cost", "session"), ("status", "session")];
+
+const INIT: &str = "Look at this project: its build files, its layout, its tests and its conventions. Then write a \
+    short AGENTS.md in its root that tells a coding agent what it needs: how to build, test and check, where things \
+    are, and rules that cannot be seen from one file. Keep what an existing AGENTS.md says and is still right.";
+const REVIEW: &str = "Review the changes in this repository that are not committed (staged, unstaged and new files). \
+    Report bugs, missing tests and unclear parts, the worst first, each with its file and line and what to do about \
+    it. Change no file.";
 
 /// Runs a slash command; false if `line` names no built-in command.
 pub fn run(app: &mut App, line: &str) -> bool {
@@ -81,6 +97,7 @@ pub fn run(app: &mut App, line: &str) -> bool {
         return false;
     };
     let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
     match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => {
             (command.run)(app, arguments.trim());
@@ -88,6 +105,27 @@ pub fn run(app: &mut App, line: &str) -> bool {
         }
         None => false,
     }
+}
+
+/// A line that names a command which does not exist: its name, and the most similar one.
+pub fn unknown(control: &Control, line: &str) -> Option<(String, Option<String>)> {
+    let name = line.strip_prefix('/')?.split_whitespace().next()?;
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_:".contains(letter));
+    let known: Vec<String> = control
+        .commands()
+        .iter()
+        .filter_map(|value| value.get("name")?.as_str().map(str::to_owned))
+        .chain(COMMANDS.iter().map(|command| command.name.to_owned()))
+        .collect();
+    if !is_name || known.iter().any(|other| other == name) {
+        return None;
+    }
+    let near = known.into_iter().map(|other| {
+        let distance = between(&letters(name), &letters(&other), Compare::Whole);
+        (distance, other)
+    });
+    let near = near.min().filter(|(distance, _)| *distance <= 2);
+    Some((name.to_owned(), near.map(|(_, other)| other)))
 }
 
 /// All slash commands: name, hint, description.
@@ -113,8 +151,47 @@ pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
         "login" => login::arguments(control, text),
         "model" => models::arguments(control, text),
         "thinking" => thinking::arguments(control, text),
-        _ => Vec::new(),
+        _ => added(control, command, text),
     }
+}
+
+fn help(app: &mut App, _: &str) {
+    let mut text = String::from("| Command | Does |\n|---|---|\n");
+    for (name, hint, about) in all(&app.control) {
+        let hint = hint.map_or_else(String::new, |hint| format!(" {hint}"));
+        let row = format!("| `/{name}{}` | {} |\n", hint.replace('|', "\\|"), about.replace('|', "\\|"));
+        text.push_str(&row.replace('\n', " "));
+        text.push('\n');
+    }
+    text.push_str("\n`!command` runs a command, `!!command` without telling the model, `@` names a file. ");
+    text.push_str("`/hotkeys` lists the keys, `pi docs` has the manual.");
+    let lines = card::text(&text, &app.config.look());
+    app.print(lines);
+}
+
+fn init(app: &mut App, _: &str) {
+    app.prompt(INIT.to_owned(), Vec::new(), Streaming::FollowUp);
+}
+
+fn review(app: &mut App, arguments: &str) {
+    let about =
+        if arguments.is_empty() { String::new() } else { format!(" Look at this first: {arguments}") };
+    app.prompt(format!("{REVIEW}{about}"), Vec::new(), Streaming::FollowUp);
+}
+
+fn diff(app: &mut App, arguments: &str) {
+    shell::run(app, format!("!git --no-pager diff --no-color HEAD {arguments}").trim_end());
+}
+
+/// Completions of a command that an extension has added.
+fn added(control: &Control, command: &str, text: &str) -> Vec<Item> {
+    let Some((named, _)) = control.added_command(&format!("/{command}")) else {
+        return Vec::new();
+    };
+    let proposals = named.command.complete(text, control.root()).into_iter();
+    proposals
+        .map(|proposal| Item { about: proposal.description, ..Item::new(&proposal.value, &proposal.label) })
+        .collect()
 }
 
 fn new(app: &mut App, _: &str) {
@@ -133,9 +210,10 @@ fn clone(app: &mut App, _: &str) {
 }
 
 /// Reports that the session's thread has opened another conversation.
-pub fn replaced(feed: &Feed, done: Result<(), Fatal>, text: &'static str) {
+pub fn replaced(feed: &Feed, done: Result<bool, Fatal>, text: &'static str) {
     match done {
-        Ok(()) => feed.effect(Effect::Begin(text.to_owned())),
+        Ok(false) => feed.say(Weight::Info, "An extension kept this session open".to_owned()),
+        Ok(true) => feed.effect(Effect::Begin(text.to_owned())),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     }
 }
@@ -144,8 +222,8 @@ fn name(app: &mut App, arguments: &str) {
     if arguments.is_empty() {
         let now = app.control.snapshot();
         return match now.session_name {
-            Some(name) => app.info(&format!("Session name: {name}")),
-            None => app.info("This session has no name. Usage: /name <name>"),
+            Some(name) => app.note(&format!("Session name: {name}")),
+            None => app.note("This session has no name. Usage: /name <name>"),
         };
     }
     let feed = app.threads.feed.clone();
@@ -156,7 +234,7 @@ fn name(app: &mut App, arguments: &str) {
                 let text = format!("Session name was normalized from {arguments:?} to {name:?}");
                 app.warn(&text);
             }
-            app.info(&format!("Session name set: {name}"));
+            app.note(&format!("Session name set: {name}"));
         }
         Err(Fatal(reason)) => app.error(&reason),
     }
@@ -189,7 +267,7 @@ fn reload(app: &mut App, _: &str) {
 /// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
     app.read_settings();
-    app.info("Reloaded settings, keys, themes, skills, prompts and context files");
+    app.note("Reloaded settings, keys, themes, skills, prompts and context files");
     if was_trusted && !app.control.config().settings.has_project() {
         trust::run(app, "");
     }
@@ -197,6 +275,6 @@ pub fn reloaded(app: &mut App, was_trusted: bool) {
 
 fn hotkeys(app: &mut App, _: &str) {
     let look = app.config.look();
-    let lines = crate::mode::interactive::card::text(&app.config.keymap.hotkeys(), &look);
+    let lines = card::text(&app.config.keymap.hotkeys(), &look);
     app.print(lines);
 }

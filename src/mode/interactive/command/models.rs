@@ -104,7 +104,7 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
         Ok(Some(model)) => {
             match saves {
                 true => save(app, &model),
-                false => app.info(&format!("Model: {}", model.id)),
+                false => app.note(&format!("Model: {}", model.id)),
             }
             warn_of_extra_usage(app);
         }
@@ -118,8 +118,8 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
 pub fn cycle(app: &mut App, is_forward: bool) {
     let feed = app.threads.feed.clone();
     match app.control.models().cycle(is_forward, &mut |event| feed.event(event)) {
-        Ok(Some(cycled)) => app.info(&format!("Switched to {}", cycled.model.name)),
-        Ok(None) => app.info("Only one model available"),
+        Ok(Some(cycled)) => app.note(&format!("Switched to {}", cycled.model.name)),
+        Ok(None) => app.note("Only one model available"),
         Err(Fatal(reason)) => app.error(&reason),
     }
     app.refresh();
@@ -157,7 +157,7 @@ fn change_settings(app: &mut App, changes: &[(&str, Option<Value>)], done: &str)
     let is_changed = changed.is_ok();
     app.warn_of(changed);
     if is_changed {
-        app.info(done);
+        app.note(done);
     }
     is_changed
 }

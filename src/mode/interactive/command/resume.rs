@@ -1,7 +1,6 @@
 //! Opens a stored session, with the questions that may be needed first.
 
 use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::dialog::list::ListDialog;
 use crate::mode::interactive::dialog::question::{Question, question};
 use crate::mode::interactive::dialog::sessions::picker::{Picker, Place};
@@ -48,6 +47,7 @@ pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
         }
         Err(NotOpened::Held(reason)) => ask_about_held(app, &reason, session),
         Err(NotOpened::FolderGone(home)) => ask_about_folder(app, &home.to_string_lossy(), session),
+        Err(NotOpened::Cancelled) => app.info("An extension kept this session open"),
         Err(NotOpened::Failed(reason)) => app.error(&format!("Failed to resume session: {reason}")),
     }
 }
@@ -99,7 +99,7 @@ fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Que
 }
 
 fn cancelled() -> Vec<Effect> {
-    vec![Effect::Say(Weight::Info, "Resume cancelled".to_owned())]
+    vec![Effect::Note("Resume cancelled".to_owned())]
 }
 
 fn ask_about_held(app: &mut App, reason: &str, wanted: Opened) {

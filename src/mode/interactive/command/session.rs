@@ -140,7 +140,7 @@ pub fn import(app: &mut App, arguments: &str) {
     let (word, text) = (word.to_owned(), format!("Replace current session with {word}?"));
     let then = move |answer| match answer {
         Some(0) => vec![Effect::Import { path, word }],
-        _ => vec![Effect::Say(Weight::Info, "Import cancelled".to_owned())],
+        _ => vec![Effect::Note("Import cancelled".to_owned())],
     };
     app.open(question("Import session", &text, &["Yes", "No"], then));
 }

@@ -36,9 +36,9 @@ pub fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
     match app.control.models().set_thinking(level, &mut |event| feed.event(event)) {
         Ok(level) if saves => {
             app.set("defaultThinkingLevel", level.name().into());
-            app.info(&format!("Default thinking level: {}", level.name()));
+            app.note(&format!("Default thinking level: {}", level.name()));
         }
-        Ok(level) => app.info(&format!("Thinking level: {}", level.name())),
+        Ok(level) => app.note(&format!("Thinking level: {}", level.name())),
         Err(Fatal(reason)) => app.error(&reason),
     }
     app.refresh();
@@ -48,8 +48,8 @@ pub fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
 pub fn cycle(app: &mut App) {
     let feed = app.threads.feed.clone();
     match app.control.models().cycle_thinking(&mut |event| feed.event(event)) {
-        Ok(Some(level)) => app.info(&format!("Thinking level: {}", level.name())),
-        Ok(None) => app.info("Current model does not support thinking"),
+        Ok(Some(level)) => app.note(&format!("Thinking level: {}", level.name())),
+        Ok(None) => app.note("Current model does not support thinking"),
         Err(Fatal(reason)) => app.error(&reason),
     }
     app.refresh();

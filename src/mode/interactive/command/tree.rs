@@ -30,7 +30,7 @@ pub fn tree(app: &mut App, _: &str) {
 pub fn open(app: &mut App, begin: Option<String>) {
     let count = app.control.tree().entry_count();
     if count == 0 {
-        return app.info("No entries in session");
+        return app.note("No entries in session");
     }
     let config = app.control.config();
     let filter = config.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
@@ -55,7 +55,7 @@ pub fn copy_entry(app: &mut App, id: &str) {
 /// Goes to the chosen entry, after asking whether to summarise the abandoned branch.
 pub fn go_to(app: &mut App, id: String) {
     if app.control.log().leaf() == Some(&id) {
-        return app.info("Already at this point");
+        return app.note("Already at this point");
     }
     match app.control.config().settings.branch_summary_skip_prompt() {
         true => navigate(app, id, None),
@@ -118,10 +118,10 @@ pub fn arrive(app: &mut App, id: String, moved: Result<Moved, NotCompacted>) {
     app.status.activity.other = None;
     match moved {
         Ok(moved) if moved.aborted => {
-            app.info("Branch summarization cancelled");
+            app.note("Branch summarization cancelled");
             open(app, Some(id));
         }
-        Ok(moved) if moved.cancelled => app.info("Navigation cancelled"),
+        Ok(moved) if moved.cancelled => app.note("Navigation cancelled"),
         Ok(moved) => {
             app.begin_conversation();
             if let Some(text) = moved.editor_text
@@ -129,7 +129,7 @@ pub fn arrive(app: &mut App, id: String, moved: Result<Moved, NotCompacted>) {
             {
                 app.composer.editor.set_text(&text);
             }
-            app.info("Navigated to selected point");
+            app.note("Navigated to selected point");
         }
         Err(error) => app.error(&error.to_string()),
     }
@@ -147,7 +147,7 @@ pub fn fork(app: &mut App, _: &str) {
 
 pub fn list_forks(app: &mut App, points: &[ForkPoint]) {
     match points.is_empty() {
-        true => app.info("No messages to fork from"),
+        true => app.note("No messages to fork from"),
         false => app.open(fork::fork(points)),
     }
 }
@@ -156,7 +156,8 @@ pub fn list_forks(app: &mut App, points: &[ForkPoint]) {
 pub fn fork_at(app: &mut App, id: String) {
     app.control.abort();
     app.run(move |session, feed| match session.fork_before(&id) {
-        Ok(text) => feed.effect(Effect::Forked(text)),
+        Ok(Some(text)) => feed.effect(Effect::Forked(text)),
+        Ok(None) => feed.say(Weight::Info, "An extension kept this session open".to_owned()),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     });
 }
@@ -164,5 +165,5 @@ pub fn fork_at(app: &mut App, id: String) {
 pub fn forked(app: &mut App, text: &str) {
     app.begin_conversation();
     app.composer.editor.set_text(text);
-    app.info("Forked to new session");
+    app.note("Forked to new session");
 }

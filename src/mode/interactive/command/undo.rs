@@ -62,13 +62,13 @@ pub fn ask(app: &mut App, planned: UndoPlan) {
     let UndoPlan { session, plans, doubts } = planned;
     let is_open = |(plan, _): &(Plan, _)| matches!(plan.action, Action::Restore | Action::Remove);
     if plans.is_empty() {
-        return app.info("There is nothing to undo");
+        return app.note("There is nothing to undo");
     }
     let look = app.config.look();
     let lines: Vec<Line> = plans.iter().flat_map(|(plan, diff)| file(plan, diff.as_deref(), &look)).collect();
     app.print(lines);
     if !plans.iter().any(is_open) {
-        return app.info("There is nothing to undo");
+        return app.note("There is nothing to undo");
     }
     let conflicts = plans.iter().filter(|(plan, _)| plan.conflict.is_some()).count();
     let mut text = match conflicts {
@@ -86,7 +86,7 @@ pub fn ask(app: &mut App, planned: UndoPlan) {
         let forces = match (answer, conflicts) {
             (Some(0), _) => false,
             (Some(1), 1..) => true,
-            _ => return vec![Effect::Say(Weight::Info, "Nothing was undone".to_owned())],
+            _ => return vec![Effect::Note("Nothing was undone".to_owned())],
         };
         let plans = plans.into_iter().map(|(plan, _)| plan).collect();
         vec![Effect::Undo { session, plans, forces }]

@@ -5,6 +5,7 @@ use crate::mode::interactive::card::Call;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Update};
 use crate::mode::interactive::look::{Look, indented};
+use crate::mode::interactive::program_status::{Blocked, Kind};
 use crate::runtime::approval::Decision;
 use crate::tui::editor::{Editor, Outcome};
 use crate::tui::key::Key;
@@ -43,7 +44,7 @@ impl Approve {
     fn decide(&self, decision: Decision) -> Vec<Effect> {
         // There is room for the one answer; an asker that has gone needs none.
         let _ = self.reply.try_send(decision);
-        vec![Effect::Close]
+        vec![Effect::Approved(self.call.id.clone()), Effect::Close]
     }
 
     fn choose(&mut self, value: &str) -> Vec<Effect> {
@@ -82,6 +83,10 @@ fn what() -> Page {
 }
 
 impl Dialog for Approve {
+    fn blocked(&self) -> Option<Blocked> {
+        Some(Blocked { kind: Kind::Permission, title: format!("Allow {}", self.call.name) })
+    }
+
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let looks = look.looks();
         let border = look.rule(look.style(Role::BorderAccent));

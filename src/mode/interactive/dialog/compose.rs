@@ -25,6 +25,12 @@ impl Compose {
     pub fn new(title: &str, then: impl FnOnce(Option<String>) -> Effect + 'static) -> Self {
         Self { title: title.to_owned(), editor: Editor::new(), then: Some(Box::new(then)) }
     }
+
+    /// Begins with this text.
+    pub fn with_text(mut self, text: &str) -> Self {
+        self.editor.set_text(text);
+        self
+    }
 }
 
 impl Dialog for Compose {

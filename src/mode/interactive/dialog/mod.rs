@@ -26,6 +26,7 @@ pub mod tree;
 use super::config::UiConfig;
 use super::effect::{Effect, Update};
 use super::look::Look;
+use super::program_status::Blocked;
 use crate::tui::key::Key;
 use crate::tui::line::Line;
 
@@ -53,6 +54,11 @@ pub trait Dialog {
         Step::Stay
     }
 
+    /// What the user is waited for, if the dialog was not opened by the user or waits for another program.
+    fn blocked(&self) -> Option<Blocked> {
+        None
+    }
+
     /// Called when the dialog is removed by the program, such as at its end.
     fn dismiss(&mut self) -> Vec<Effect> {
         Vec::new()
@@ -63,15 +69,23 @@ pub trait Dialog {
 #[derive(Default)]
 pub struct Dialogs {
     open: Vec<Box<dyn Dialog>>,
+    /// True once a dialog was too high for the normal screen, until all are closed.
+    pub is_full: bool,
 }
 
 impl Dialogs {
     pub fn open(&mut self, dialog: impl Dialog + 'static) {
+        self.is_full &= !self.open.is_empty();
         self.open.push(Box::new(dialog));
     }
 
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// True if work waits for the answer of an open dialog.
+    pub fn asks(&self) -> bool {
+        self.open.iter().any(|dialog| dialog.blocked().is_some())
     }
 
     /// Passes a key to the top dialog, and removes the dialog if it closes.
@@ -96,6 +110,11 @@ impl Dialogs {
 
     pub fn update(&mut self, mut update: Update, config: &UiConfig) {
         self.open.retain_mut(|dialog| dialog.update(&mut update, config) == Step::Stay);
+    }
+
+    /// What the top dialog waits for.
+    pub fn blocked(&self) -> Option<Blocked> {
+        self.open.last()?.blocked()
     }
 
     /// Lines of the top dialog.

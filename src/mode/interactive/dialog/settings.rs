@@ -46,6 +46,7 @@ const USUAL: &[(&str, &str)] = &[
     ("tuiMode", "TUI mode"),
     ("fullscreenExitOutput", "Fullscreen exit output"),
     ("fullscreenScrollbar", "Fullscreen scrollbar"),
+    ("fullscreenWheelScrollLines", "Fullscreen wheel lines"),
     ("theme", "Theme"),
 ];
 
@@ -53,6 +54,7 @@ const USUAL: &[(&str, &str)] = &[
 const OFFERED: &[(&str, &[&str])] = &[
     ("terminal.imageWidthCells", &["60", "80", "120"]),
     ("autocompleteMaxVisible", &["3", "5", "7", "10", "15", "20"]),
+    ("fullscreenWheelScrollLines", &["auto", "1", "2", "3", "5", "10"]),
 ];
 
 /// When a changed setting takes effect.

@@ -6,6 +6,7 @@ use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, SignInNews, Update};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
+use crate::mode::interactive::program_status::{Blocked, Kind};
 use crate::runtime::CancelToken;
 use crate::runtime::sign_in::{Answer, Event, Prompt};
 use crate::tui::key::Key;
@@ -134,6 +135,10 @@ impl SignIn {
 }
 
 impl Dialog for SignIn {
+    fn blocked(&self) -> Option<Blocked> {
+        Some(Blocked { kind: Kind::Auth, title: format!("Login to {}", self.name) })
+    }
+
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = vec![title(&format!("Login to {}", self.name), look)];
         if let Some(url) = &self.url {

@@ -128,8 +128,8 @@ actions! {
         VIEW_SEARCH_NEXT "tui.altScreen.searchNext" ["enter" "ctrl+g"] "Next match";
         VIEW_SEARCH_PREVIOUS "tui.altScreen.searchPrevious" ["shift+enter" "ctrl+shift+g"] "Match before";
         VIEW_SEARCH_CLOSE "tui.altScreen.searchClose" ["escape"] "End the search";
-        VIEW_TOP "tui.altScreen.top" ["home"] "Beginning of the transcript";
-        VIEW_BOTTOM "tui.altScreen.bottom" ["end"] "End of the transcript, and stay there";
+        VIEW_TOP "tui.altScreen.top" ["ctrl+home"] "Beginning of the transcript";
+        VIEW_BOTTOM "tui.altScreen.bottom" ["ctrl+end"] "End of the transcript, and stay there";
     }
     "Application" {
         INTERRUPT "app.interrupt" ["escape"] "Stop what runs";
@@ -137,7 +137,7 @@ actions! {
         EXIT "app.exit" ["ctrl+d"] "Quit, if the editor is empty";
         SUSPEND "app.suspend" ["ctrl+z"] "Suspend; the shell's `fg` comes back";
         EXTERNAL_EDITOR "app.editor.external" ["ctrl+g"] "Write in an editor of your own";
-        PASTE_IMAGE "app.clipboard.pasteImage" ["ctrl+v"] wsl ["alt+v"] "Paste an image, or else text";
+        PASTE_IMAGE "app.clipboard.pasteImage" ["ctrl+v"] wsl ["alt+v" "ctrl+v"] "Paste an image, or else text";
     }
     "Sessions" {
         SESSION_NEW "app.session.new" [] "New session";

@@ -31,6 +31,33 @@ fn the_table_is_sound() {
 }
 
 #[test]
+fn a_file_may_name_its_schema_and_what_is_invalid_is_left_out() {
+    let (keymap, problems) =
+        load(&json!({"$schema": "https://pi.dev/x.json", "app.exit": "ctrl+q", "app.clear": 5}));
+    assert_eq!(problems, ["app.clear: must be a key or a list of keys"]);
+    assert!(keymap.is(&key("ctrl+q"), AppAction::EXIT) && !keymap.is(&key("ctrl+d"), AppAction::EXIT));
+    assert!(keymap.is(&key("ctrl+c"), AppAction::CLEAR));
+}
+
+#[test]
+fn home_and_end_are_the_editors_and_with_control_the_transcripts() {
+    let keymap = defaults();
+    for (text, editor, viewer) in [
+        ("home", Some(Action::CURSOR_LINE_START), None),
+        ("end", Some(Action::CURSOR_LINE_END), None),
+        ("ctrl+home", None, Some(AppAction::VIEW_TOP)),
+        ("ctrl+end", None, Some(AppAction::VIEW_BOTTOM)),
+    ] {
+        assert_eq!(keymap.prompt_action(&key(text)), editor, "{text}");
+        assert_eq!(keymap.action(&key(text), VIEWER), viewer, "{text}");
+    }
+    let wsl = Keymap::new(Platform::Wsl, &APPLICATION);
+    for text in ["alt+v", "ctrl+v"] {
+        assert!(wsl.is(&key(text), AppAction::PASTE_IMAGE), "{text}");
+    }
+}
+
+#[test]
 fn a_key_means_what_its_scope_says() {
     let keymap = defaults();
     for (text, scope, expected) in [

@@ -299,7 +299,9 @@ fn a_key_for_another_address_is_not_shown_to_the_usual_port() {
     assert_eq!(key_variable("http://127.0.0.1:8080/v1", &env), None);
     assert_eq!(key_variable("http://box.lan:8080/v1", &env), Some("LLAMA_API_KEY"));
     let env = Env::of([("LLAMA_API_KEY", "k")]);
-    assert_eq!(key_variable("http://127.0.0.1:8080/v1", &env), Some("LLAMA_API_KEY"));
+    for server in ["http://127.0.0.1:8080/v1", "http://127.0.0.1:9931/v1"] {
+        assert_eq!(key_variable(server, &env), Some("LLAMA_API_KEY"));
+    }
 }
 
 #[test]

@@ -10,10 +10,12 @@
 
 use super::super::group::Number;
 use super::MARKER;
+use crate::base::poll;
 use crate::tools::backend::Survivor;
 use crate::tools::plain;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -26,6 +28,8 @@ const EXEC_LOOKS_MAX: u32 = 500;
 const EXEC_PAUSE: Duration = Duration::from_millis(1);
 /// Checks of an environment that seems empty.
 const EMPTY_LOOKS: u32 = 3;
+/// Bytes of an environment that are read at once.
+const ENVIRON_BYTES: usize = 64 << 10;
 
 /// The living members; `known` are those of the last call, and is updated.
 pub fn members(marker: &str, group: Number, known: &mut Known) -> Vec<Survivor> {
@@ -34,8 +38,9 @@ pub fn members(marker: &str, group: Number, known: &mut Known) -> Vec<Survivor> 
     let mut open: Vec<i32> = Vec::new();
     let mut in_session: Vec<i32> = Vec::new();
     let mut is_ours = !group.is_reaped;
+    let mut environ = vec![0; ENVIRON_BYTES];
     for pid in numbers(Path::new("/proc")).filter(|&pid| pid != own) {
-        let is_member = || is_known(pid, known) || is_marked(pid, &mark);
+        let mut is_member = || is_known(pid, known) || is_marked(pid, &mark, &mut environ);
         if session_of(pid) == group.id {
             is_ours = is_ours || is_member();
             in_session.push(pid);
@@ -78,14 +83,15 @@ fn is_known(pid: i32, known: &Known) -> bool {
     start_time.is_some_and(|time| Facts::of(pid).is_some_and(|facts| facts.start_time() == time))
 }
 
-fn is_marked(pid: i32, mark: &str) -> bool {
+/// True if the environment of the process holds `mark`. `buffer` is for its bytes.
+fn is_marked(pid: i32, mark: &str, buffer: &mut Vec<u8>) -> bool {
     for look in 1..=EXEC_LOOKS_MAX {
         // Another user's is not readable, and not ours.
-        let Ok(environ) = fs::read(format!("/proc/{pid}/environ")) else {
+        let Ok(environ) = environ(pid, buffer) else {
             return false;
         };
         if !environ.is_empty() {
-            return memchr::memmem::find(&environ, mark.as_bytes()).is_some();
+            return memchr::memmem::find(environ, mark.as_bytes()).is_some();
         }
         let Some(facts) = Facts::of(pid) else {
             return false;
@@ -98,6 +104,22 @@ fn is_marked(pid: i32, mark: &str) -> bool {
         // Else the old program's memory may have gone between opening and reading.
     }
     false
+}
+
+/// Reads the environment of a process into `buffer`: two reads as a rule, since every process of the machine is
+/// looked at after each command.
+fn environ(pid: i32, buffer: &mut Vec<u8>) -> io::Result<&[u8]> {
+    let mut file = File::open(format!("/proc/{pid}/environ"))?;
+    let mut filled = 0;
+    loop {
+        match poll::retry(|| file.read(&mut buffer[filled..]))? {
+            0 => return Ok(&buffer[..filled]),
+            count => filled += count,
+        }
+        if filled == buffer.len() {
+            buffer.resize(2 * filled, 0);
+        }
+    }
 }
 
 /// Child processes; empty if the kernel does not list them.

@@ -2,6 +2,7 @@
 
 mod requests;
 mod streams;
+mod threads;
 
 use super::AnthropicMessages;
 use crate::llm::model::Model;

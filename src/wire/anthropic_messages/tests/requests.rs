@@ -184,7 +184,7 @@ fn headers_carry_the_key_the_session_and_the_features() {
     let find = |model: &Model, messages: &Value, options: &StreamOptions, name: &str| {
         header(&AnthropicMessages, model, messages, options, name)
     };
-    let plain = model(json!({}));
+    let plain = model(json!({"compat": {"supportsMessageThreads": false}}));
     let mut options = options();
     options.session_id = Some("sid".into());
     let of_plain = |options: &StreamOptions, name: &str| find(&plain, &messages, options, name);
@@ -198,10 +198,12 @@ fn headers_carry_the_key_the_session_and_the_features() {
 
     let affine = model(json!({"compat": {"sendSessionAffinityHeaders": true}}));
     assert_eq!(find(&affine, &messages, &options, "x-session-affinity").as_deref(), Some("sid"));
-    let lazy = model(json!({"compat": {"supportsEagerToolInputStreaming": false}}));
+    let lazy = model(
+        json!({"baseUrl": "https://gateway.test", "compat": {"supportsEagerToolInputStreaming": false}}),
+    );
     let beta = find(&lazy, &with_tools, &options, "anthropic-beta");
     assert_eq!(beta.as_deref(), Some("fine-grained-tool-streaming-2025-05-14"));
-    let thinker = model(json!({"reasoning": true}));
+    let thinker = model(json!({"reasoning": true, "baseUrl": "https://gateway.test"}));
     options.thinking = ThinkingLevel::Low;
     let beta = find(&thinker, &messages, &options, "anthropic-beta");
     assert_eq!(beta.as_deref(), Some("interleaved-thinking-2025-05-14"));
@@ -215,6 +217,10 @@ fn headers_carry_the_key_the_session_and_the_features() {
     assert_eq!(none.unwrap_err().message, "No API key for provider: anthropic");
     options.headers = vec![("Authorization".into(), Some("Bearer t".into()))];
     assert_eq!(of_plain(&options, "authorization").as_deref(), Some("Bearer t"));
+    options.thinking = ThinkingLevel::Off;
+    assert_eq!(of_plain(&options, "anthropic-beta"), None);
+    options.env = vec![("ANTHROPIC_FEDERATION_RULE_ID".into(), "r".into())];
+    assert_eq!(of_plain(&options, "anthropic-beta").as_deref(), Some("oauth-2025-04-20"));
 }
 
 #[test]

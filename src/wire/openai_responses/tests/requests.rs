@@ -356,3 +356,17 @@ fn without_a_key_nothing_is_sent_to_the_internet() {
     assert_eq!(error.kind, ErrorKind::Auth);
     assert!(!error.message.contains("no-token"));
 }
+
+#[test]
+fn sampling_parameters_of_the_thinking_level_go_over_those_of_the_model() {
+    let fields = json!({"reasoning": true, "samplingParams": {"top_p": 0.5, "min_p": 0.1},
+        "samplingParamsByThinkingLevel": {"off": {"top_p": 0.1}, "high": {"top_p": 0.9}}});
+    let m = model(Variant::OpenAi, fields);
+    for (thinking, expected) in
+        [(ThinkingLevel::Off, 0.1), (ThinkingLevel::High, 0.9), (ThinkingLevel::Low, 0.5)]
+    {
+        let options = StreamOptions { thinking, ..options() };
+        let body = sent(Variant::OpenAi, &m, &json!([{"role": "user", "content": "q"}]), &options);
+        assert_eq!((&body["top_p"], &body["min_p"]), (&json!(expected), &json!(0.1)), "{thinking:?}");
+    }
+}

@@ -325,7 +325,7 @@ fn servers_leave_things_out() {
         // The pieces.
         (vec![added(0, message("")), done(0, message("whole")), completed()], r#"text "whole"; stop"#),
         (vec![added(0, function("c1", "")), done(0, function("c1", "{\"path\":\".\"}")), completed()], r#"call c1|fc_c1 ls {"path":"."}; tooluse"#),
-        (vec![added(0, function("c1", "{\"path\":\".\"}")), completed()], r#"call c1|fc_c1 ls {"path":"."}; tooluse"#),
+        (vec![added(0, function("c1", "{\"path\":\".\"}")), completed()], r#"call c1|fc_c1 ls {"path":"."}; error OpenAI Responses stream completed with an unfinished tool call"#),
         (vec![added(0, function("c1", "{}")), piece("function_call_arguments", 0, "{\"path\":\".\"}"), done(0, function("c1", "")), completed()], r#"call c1|fc_c1 ls {"path":"."}; tooluse"#),
         // The rest of the pieces.
         (vec![added(0, message("")), piece("output_text", 0, "who"), done(0, message("whole")), completed()], r#"text "whole"; stop"#),
@@ -371,7 +371,7 @@ fn servers_get_things_wrong() {
         (vec![added(0, message("")), added(0, function("c1", "")), added(0, function("c2", "")),
             json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "msg_1", "delta": "x"}),
             done(0, function("c2", "{}")), completed()],
-            r#"text "x"; call c1|fc_c1 ls {}; call c2|fc_c2 ls {}; tooluse"#),
+            r#"text "x"; call c1|fc_c1 ls {}; call c2|fc_c2 ls {}; error OpenAI Responses stream completed with an unfinished tool call"#),
         (vec![done(0, function("c1", "{}")), done(0, function("c2", "{}")), completed()], "call c1|fc_c1 ls {}; call c2|fc_c2 ls {}; tooluse"),
         // Things are said twice.
         (vec![created(), created(), added(0, message("")), added(0, message("")), piece("output_text", 0, "x"), done(0, message("x")), done(0, message("x")), completed(), completed()], r#"text "x"; stop"#),

@@ -89,13 +89,16 @@ impl Shown {
 pub struct Entry {
     info: Arc<Info>,
     text: Arc<str>,
+    /// Name and folder: the part in which letters of a word may be scattered.
+    named: Arc<str>,
 }
 
 impl Entry {
     pub fn new(info: Info) -> Self {
         let name = info.name.as_deref().unwrap_or_default();
         let said = beginning(&info.first_message);
-        Self { text: format!("{} {name} {said} {}", info.id, info.cwd).into(), info: Arc::new(info) }
+        let named = format!("{name} {}", info.cwd).into();
+        Self { text: format!("{} {name} {said} {}", info.id, info.cwd).into(), named, info: Arc::new(info) }
     }
 }
 
@@ -141,7 +144,10 @@ impl Sessions {
         let query = Query::parse_line(line)?;
         let is_plain = !line.trim_start().starts_with("re:") && !line.contains('"');
         let mut order: Vec<usize> = match is_plain {
-            true => fuzzy::filter(line, self.entries.iter().map(|entry| &*entry.text)),
+            true => {
+                let pairs = self.entries.iter().map(|entry| (&*entry.named, &*entry.text));
+                fuzzy::filter_pairs(line, pairs)
+            }
             false => (0..self.entries.len())
                 .filter(|&at| {
                     let entry = self.entries.get(at);
@@ -320,8 +326,10 @@ mod tests {
         let sessions = sessions();
         let hits: HashMap<PathBuf, Option<String>> = [("/s/late".into(), None)].into();
         for (line, sort, expected) in [
-            ("othr", Sort::Fuzzy, Ok(&["other", "late"][..])),
-            ("othr", Sort::Recent, Ok(&["other", "late"])),
+            ("other", Sort::Fuzzy, Ok(&["other", "late"][..])),
+            ("other", Sort::Recent, Ok(&["other", "late"])),
+            // Scattered letters count in names and folders only.
+            ("othr", Sort::Fuzzy, Ok(&["late"])),
             ("\"about lost\"", Sort::Threaded, Ok(&["lost", "late"])),
             ("re:^cir.*-a", Sort::Threaded, Ok(&["circle-a", "late"])),
             ("re:(", Sort::Threaded, Err(())),

@@ -55,6 +55,8 @@ fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
         is_open: false,
         hides_thinking: false,
         is_plain: false,
+        is_compact: false,
+        has_backgrounds: true,
         cwd: Path::new("/"),
         home: Path::new("/"),
         describer: &BUILTIN,

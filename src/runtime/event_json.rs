@@ -7,8 +7,12 @@
 //! `message_end`. The cumulative form adds the snapshots `message` and `partial` that older clients read;
 //! its size grows with the square of the answer's length.
 
-use crate::runtime::event::{Event, Reason};
-use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Fold, ToolOutput, Usage};
+use super::event::{Event, Reason};
+use crate::agent::event::AgentEvent;
+use crate::agent::message::AgentMessage;
+use crate::agent::tool::ToolOutput;
+use crate::llm::event::{AssistantEvent, Fold};
+use crate::llm::message::{Block, Usage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -204,6 +208,8 @@ pub enum Line<'a> {
     Ready { protocol: u32, capabilities: &'a [&'a str], commands: &'a [&'a str] },
     /// A question to the user of the client.
     UiRequest { id: &'a str, question: &'a Question<'a> },
+    /// A failure of an extension; the session goes on.
+    ExtensionError { path: &'a str, event: &'a str, error: &'a str },
     /// A call of a tool that the client runs.
     ToolCallRequest { id: &'a str, call: &'a str, name: &'a str, arguments: &'a Map<String, Value> },
     /// The result of a call is no longer awaited.
@@ -214,7 +220,7 @@ pub enum Line<'a> {
     Compaction { summary: &'a str, tokens_before: u64, auto: Option<bool> },
 }
 
-/// A question that the client asks its user.
+/// A question that the client asks its user, or something that it shows him.
 #[derive(Default)]
 pub struct Question<'a> {
     pub method: &'static str,
@@ -223,6 +229,20 @@ pub struct Question<'a> {
     pub options: Option<&'a [&'a str]>,
     /// The initial text of an `editor`.
     pub prefill: Option<&'a str>,
+    /// The question of a `confirm`, or the text of a `notify`.
+    pub message: Option<&'a str>,
+    /// What an `input` shows while it is empty.
+    pub placeholder: Option<&'a str>,
+    /// Milliseconds after which the question is over.
+    pub timeout: Option<u64>,
+    pub notify_type: Option<&'a str>,
+    pub status_key: Option<&'a str>,
+    pub status_text: Option<&'a str>,
+    pub widget_key: Option<&'a str>,
+    pub widget_lines: Option<&'a [String]>,
+    pub widget_placement: Option<&'a str>,
+    /// The new text of the editor.
+    pub text: Option<&'a str>,
     /// The tool call to approve.
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,
@@ -237,13 +257,28 @@ lines! { OTHER_LINES, other_line, map, |line: &Line<'_>| line,
     }
     "extension_ui_request" Line::UiRequest { id, question } => {
         id: "string" = id,
-        method: r#""select"|"input"|"editor""# = question.method,
-        title: "string" = question.title,
+        method: r#""select"|"confirm"|"input"|"editor"|"notify"|"setStatus"|"setWidget"|"setTitle"|"set_editor_text""# = question.method,
+        title? "string" = Some(&question.title).filter(|title| !title.is_empty()),
+        message? "string" = question.message,
         options? "string[]" = question.options,
+        placeholder? "string" = question.placeholder,
         prefill? "string" = question.prefill,
+        timeout? "integer" = question.timeout,
+        notifyType? "string" = question.notify_type,
+        statusKey? "string" = question.status_key,
+        statusText? "string" = question.status_text,
+        widgetKey? "string" = question.widget_key,
+        widgetLines? "string[]" = question.widget_lines,
+        widgetPlacement? "string" = question.widget_placement,
+        text? "string" = question.text,
         toolCallId? "string" = question.tool_call_id,
         toolName? "string" = question.tool_name,
         arguments? "object" = question.arguments,
+    }
+    "extension_error" Line::ExtensionError { path, event, error } => {
+        extensionPath: "string" = path,
+        event: "string" = event,
+        error: "string" = error,
     }
     "tool_call_request" Line::ToolCallRequest { id, call, name, arguments } => {
         id: "string" = id,
@@ -361,6 +396,33 @@ fn snapshot(fold: &Fold) -> AgentMessage {
         }
     }
     AgentMessage::Assistant(Arc::new(message))
+}
+
+/// The `type` of an event that handlers can take.
+pub fn name(event: &Event<'_>) -> Option<&'static str> {
+    Some(match event {
+        Event::AgentSettled { .. } => "agent_settled",
+        Event::SessionInfoChanged { .. } => "session_info_changed",
+        Event::Agent(event) => match event {
+            AgentEvent::AgentStart => "agent_start",
+            AgentEvent::AgentEnd { .. } => "agent_end",
+            AgentEvent::TurnStart => "turn_start",
+            AgentEvent::TurnEnd { .. } => "turn_end",
+            AgentEvent::MessageStart { .. } => "message_start",
+            AgentEvent::MessageUpdate { .. } => "message_update",
+            AgentEvent::ToolStart { .. } => "tool_execution_start",
+            AgentEvent::ToolUpdate { .. } => "tool_execution_update",
+            AgentEvent::ToolEnd { .. } => "tool_execution_end",
+            // Told where a message can still be changed.
+            AgentEvent::MessageEnd { .. } | AgentEvent::PromptProgress { .. } => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// The line of `event`, in the linear form.
+pub fn to_value(event: &Event<'_>) -> Value {
+    serde_json::to_value(EventLine { event, partial: None }).unwrap_or_default()
 }
 
 /// Appends `event` as one line; in the cumulative form also the events of older versions.

@@ -1,0 +1,61 @@
+//! A build without extensions: none is found, and one that is asked for is refused.
+
+use crate::base::feature;
+use crate::resources::dirs::Dirs;
+use crate::runtime::config::Inputs;
+use crate::runtime::control::Control;
+use crate::runtime::ui::Problem;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub mod find {
+    //! Finds nothing.
+
+    use super::{Found, Inputs, feature};
+
+    pub fn find(_: &Inputs, named: &[String], _: bool) -> (Vec<Found>, Vec<String>) {
+        let absent = feature::absent("extensions");
+        let refuse = |path: &String| format!("The extension {path} is not used: {absent}");
+        (Vec::new(), named.iter().map(refuse).collect())
+    }
+}
+
+/// Is never found.
+pub enum Found {}
+
+pub struct About {
+    pub flags: Map<String, Value>,
+    pub cwd: PathBuf,
+    pub dirs: Dirs,
+}
+
+impl About {
+    pub fn new(inputs: &Inputs, _: &'static str, _: &'static str) -> Self {
+        Self { flags: Map::new(), cwd: inputs.cwd.clone(), dirs: inputs.dirs.clone() }
+    }
+}
+
+pub struct Extensions;
+
+impl Extensions {
+    pub fn start(_: About, _: Vec<Found>) -> Arc<Self> {
+        Arc::new(Self)
+    }
+
+    pub fn attach(self: &Arc<Self>, _: &Control) {}
+
+    pub fn restart(self: &Arc<Self>, _: About, _: Vec<Found>) {}
+
+    pub fn take_flags(&self, _: impl FnMut(&str, bool) -> Option<Value>) {}
+
+    pub fn list(&self) -> String {
+        String::new()
+    }
+
+    pub fn take_problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    pub fn end(&self) {}
+}

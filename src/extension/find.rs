@@ -1,0 +1,127 @@
+//! Finds extensions and reads how each is started.
+
+use super::registration::Registration;
+use crate::base::{executable, file};
+use crate::resources::place::{self, Kind, MANIFEST, Places};
+use crate::resources::source::Source;
+use crate::resources::text_file;
+use crate::runtime::config::Inputs;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// An extension that can be started.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The program or the manifest.
+    pub path: PathBuf,
+    /// Its name in messages.
+    pub name: String,
+    /// The `sourceInfo` that other programs are told.
+    pub source: Value,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    /// Extensions of one group are run by one process: the program of the first.
+    pub group: Option<String>,
+    /// What a manifest says that it registers; started when that is first used.
+    pub lazy: Option<Registration>,
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    command: String,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    name: Option<String>,
+    group: Option<String>,
+    #[serde(default)]
+    lazy: bool,
+    #[serde(flatten)]
+    registration: Map<String, Value>,
+}
+
+/// The extensions of the command line (`named`), the project and the user, in load order, and what is wrong with
+/// others. With `only_named` those of project and user are left out.
+pub fn find(inputs: &Inputs, named: &[String], only_named: bool) -> (Vec<Found>, Vec<String>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let places: Places<'_> = inputs.places();
+    let mut sources = Vec::new();
+    for word in named {
+        let path = place::tidy(&inputs.dirs.resolve(word.trim(), &inputs.started_in));
+        match places.named(Kind::Extensions, &path) {
+            Some(files) if !files.is_empty() => sources.extend(files),
+            Some(_) => problems.push(format!("There is no extension in {}", path.display())),
+            None => problems.push(format!("Extension path does not exist: {}", path.display())),
+        }
+    }
+    if !only_named {
+        sources.extend(places.files(Kind::Extensions));
+    }
+    let mut seen = HashSet::new();
+    for source in sources {
+        let real = source.path.canonicalize().unwrap_or_else(|_| source.path.clone());
+        if !seen.insert(real.clone()) {
+            continue;
+        }
+        let read = match source.bounds.refusal(&real) {
+            Some(why) => Err(format!("is not used: it {why}")),
+            None => read(&source),
+        };
+        match read {
+            Ok(extension) => found.push(extension),
+            Err(fault) => problems.push(format!("Extension {} {fault}", source.path.display())),
+        }
+    }
+    (found, problems)
+}
+
+fn read(source: &Source) -> Result<Found, String> {
+    let path = &source.path;
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if !path.ends_with(MANIFEST) {
+        if !executable::is_one(path) {
+            return Err("is no program: make it executable (chmod +x), or name a pi-extension.json".into());
+        }
+        return Ok(Found {
+            path: path.clone(),
+            name: name(path),
+            source: source.to_json(),
+            program: path.clone(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            group: None,
+            lazy: None,
+        });
+    }
+    let folder = path.parent().unwrap_or(path);
+    let bytes = file::read(path, text_file::BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))?;
+    let manifest: Manifest =
+        serde_json::from_slice(&bytes).map_err(|error| format!("is not understood: {error}"))?;
+    let program = if manifest.command.contains('/') {
+        folder.join(&manifest.command)
+    } else {
+        executable::find(&manifest.command)
+            .ok_or_else(|| format!("needs the program {:?}, which is not in PATH", manifest.command))?
+    };
+    let lazy = match manifest.lazy {
+        false => None,
+        true => Some(
+            Registration::read(&Value::Object(manifest.registration))
+                .map_err(|fault| format!("is not understood: {fault}"))?,
+        ),
+    };
+    Ok(Found {
+        path: path.clone(),
+        name: manifest.name.unwrap_or_else(|| name(folder)),
+        source: source.to_json(),
+        program: place::tidy(&program),
+        args: manifest.args,
+        env: manifest.env,
+        group: manifest.group.filter(|_| lazy.is_none()),
+        lazy,
+    })
+}

@@ -1,0 +1,159 @@
+// The host: one process for all TypeScript and JavaScript extensions.
+//
+// pi speaks JSON-RPC with it on descriptors 3 and 4 (`pi docs extensions`); descriptors 0 to 2 are
+// those of the extensions, whose output goes to stderr.
+
+import { Writable } from "node:stream";
+import { environment } from "./environment.mjs";
+import { Extension, runTool, toolProgress } from "./extension.mjs";
+import { KeybindingsManager, setKeybindings, TUI_KEYBINDINGS } from "./keys.mjs";
+import { loadFactory, provide } from "./loader.mjs";
+import { Mirror } from "./mirror.mjs";
+import { describe, Peer } from "./peer.mjs";
+import { setThemeSource } from "./theme.mjs";
+import { setBuiltin } from "./tools.mjs";
+
+/** Desktop notifications that extensions write for the terminal: OSC 9, 777 and 99. */
+const NOTIFICATION = /\x1b\](?:777;notify;([^;\x07\x1b]*);([^\x07\x1b]*)|9;([^\x07\x1b]*)|99;[^;]*;([^\x07\x1b]*))(?:\x07|\x1b\\)/g;
+
+let lastExtension;
+const output = new Writable({
+	decodeStrings: false,
+	write(chunk, _encoding, done) {
+		const text = String(chunk);
+		for (const [, title, body, only, kitty] of text.matchAll(NOTIFICATION)) {
+			const notification = title === undefined ? { title: only ?? kitty, body: "" } : { title, body };
+			peer.call("ui.desktopNotify", { extension: lastExtension, ...notification }).catch(() => {});
+		}
+		process.stderr.write(text.replace(NOTIFICATION, ""), done);
+	},
+});
+output.columns = 80;
+output.rows = 24;
+Object.defineProperty(process, "stdout", { value: output, configurable: true });
+globalThis.console = new console.Console(process.stderr, process.stderr);
+
+const extensions = new Map();
+
+const peer = new Peer({ handle, answered, notify, closed: () => process.exit(0) });
+const mirror = new Mirror(peer);
+mirror.whenReady = [];
+
+let palette;
+setThemeSource(() => (palette ??= mirror.ready ? mirror.read("ui.theme", { extension: lastExtension }) : undefined));
+setBuiltin((name, toolCallId, args, signal, onUpdate) =>
+	runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate).then(({ isError, ...result }) => {
+		if (isError) throw new Error(result.content?.map((block) => block.text ?? "").join("\n") || `${name} failed`);
+		return result;
+	}),
+);
+
+async function initialize(params) {
+	const { flags, keybindings, theme, extensions: instances = [] } = params;
+	Object.assign(environment, {
+		agentDir: params.agentDir, cwd: params.cwd, hasUI: params.hasUI, isProjectTrusted: params.isProjectTrusted, mode: params.mode,
+		referenceVersion: params.referenceVersion, flags: flags ?? {},
+	});
+	palette = theme;
+	// An extension that starts pi again, for a subagent, finds it where the reference has it.
+	if (params.executable) process.execPath = params.executable;
+	process.argv.length = 1;
+	setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS, keybindings));
+	for (const [file, module] of [
+		["pi-coding-agent.mjs", await import("./pi-coding-agent.mjs")],
+		["pi-tui.mjs", await import("./pi-tui.mjs")],
+		["pi-ai.mjs", await import("./pi-ai.mjs")],
+		["pi-agent-core.mjs", await import("./pi-agent-core.mjs")],
+		["typebox.mjs", await import("./typebox.mjs")],
+	]) {
+		provide(file, module);
+	}
+	const registrations = [];
+	for (const instance of instances) {
+		const extension = new Extension(instance, peer, mirror);
+		lastExtension = instance.id;
+		try {
+			const factory = await loadFactory(instance.path);
+			await factory(extension.api);
+			extensions.set(instance.id, extension);
+			registrations.push(extension.registration());
+		} catch (error) {
+			console.error(error?.stack ?? error);
+			registrations.push({ id: instance.id, error: describe(error) });
+		}
+	}
+	return { protocolVersion: 1, name: "typescript", extensions: registrations };
+}
+
+/** Once pi knows what is registered, it answers questions. */
+function answered(method) {
+	if (method !== "initialize") return;
+	mirror.ready = true;
+	for (const run of mirror.whenReady.splice(0)) run();
+}
+
+const METHODS = {
+	event: (extension, { event }, signal) => extension.event(event, signal),
+	"tool.prepare": (extension, params) => extension.prepareTool(params),
+	"tool.call": (extension, params, signal) => extension.callTool(params, signal),
+	"command.run": (extension, params, signal) => extension.runCommand(params, signal),
+	"command.complete": (extension, params) => extension.complete(params),
+	"shortcut.run": (extension, params, signal) => extension.runShortcut(params, signal),
+	"render": (extension, params) => extension.render(params),
+	"component.render": (extension, params) => extension.screen.render(params),
+	"completer.complete": (extension, params, signal) => extension.screen.completers.get(params.completer)?.(params, signal) ?? null,
+	"markdown.transform": (extension, params) => extension.transform(params),
+	"provider.stream": (extension, params, signal, id) => extension.stream(params, signal, id),
+	"provider.login": (extension, params, signal) => extension.login(params, signal),
+	"provider.refresh": (extension, params, signal) => extension.refresh(params, signal),
+	"provider.key": (extension, params) => extension.key(params),
+	"model.route": (extension, params, signal) => extension.route(params, signal),
+};
+
+/** Requests whose result is nothing that a handler may decide. */
+const SILENT = new Set(["command.run", "shortcut.run"]);
+
+const failure = (code, message) => Object.assign(new Error(message), { rpcCode: code });
+
+async function handle(method, params, signal, id) {
+	mirror.touch();
+	if (method === "initialize") return initialize(params);
+	if (method === "shutdown") return null;
+	const run = METHODS[method];
+	if (!run) throw failure(-32601, `no method ${method}`);
+	const extension = extensions.get(params.extension);
+	if (!extension) throw failure(-32602, `no extension ${params.extension}`);
+	lastExtension = extension.id;
+	const result = await run(extension, params, signal, id);
+	return SILENT.has(method) ? null : result;
+}
+
+const NOTIFICATIONS = {
+	event: (extension, { event }) => extension.event(event, new AbortController().signal).catch((error) => extension.fail(event.type, error)),
+	"component.input": (extension, params) => extension.screen.input(params),
+	"component.focus": (extension, params) => extension.screen.focusChanged(params),
+	"component.closed": (extension, params) => extension.screen.closed(params),
+	"bus.event": (extension, params) => extension.busEvent(params),
+};
+
+function notify(method, params) {
+	mirror.touch();
+	if (method === "tool.progress") toolProgress(params);
+	if (method === "theme.changed") palette = undefined;
+	const extension = extensions.get(params.extension);
+	if (!extension || !NOTIFICATIONS[method]) return;
+	lastExtension = extension.id;
+	try {
+		NOTIFICATIONS[method](extension, params);
+	} catch (error) {
+		extension.fail(method, error);
+	}
+}
+
+// An extension that fails in a timer or a promise of its own takes no other with it.
+for (const event of ["uncaughtException", "unhandledRejection"]) {
+	process.on(event, (error) => {
+		console.error(error?.stack ?? error);
+		peer.call("log", { extension: lastExtension, level: "error", message: describe(error) }).catch(() => {});
+	});
+}

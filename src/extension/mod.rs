@@ -1,0 +1,449 @@
+//! Extensions: programs that take part in a session over JSON-RPC. `docs/extensions.md` is the protocol.
+//!
+//! [`Extensions`] owns all of them. It adds what they register to the session (`runtime::addition`), asks their
+//! handlers (`runtime::hook`), and answers their calls (`call`). A program that fails ends alone: it is reported once,
+//! and what it registered answers with an error.
+
+mod call;
+mod component;
+mod connection;
+pub mod find;
+mod instance;
+mod registration;
+mod tool;
+
+use crate::base::cancel::CancelToken;
+use crate::runtime::addition::{Addition, SlashCommand};
+use crate::runtime::config::Inputs;
+use crate::runtime::control::Control;
+use crate::runtime::hook::{Fold, Hooks};
+use crate::runtime::ui::Problem;
+use crate::runtime::{Dirs, Tool};
+use crate::tools::process::peer::STACK;
+use connection::{Connection, Failed};
+use find::Found;
+pub use instance::Instance;
+use registration::FlagKind;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const PROTOCOL_VERSION: u64 = 1;
+
+/// How long the first prompt waits for extensions that are being started.
+const SETTLE: Duration = Duration::from_millis(250);
+/// Time for the answer to `initialize`.
+const INITIALIZE_MAX: Duration = Duration::from_secs(30);
+/// Time for the end of all programs.
+const END_MAX: Duration = Duration::from_secs(2);
+/// Time for a handler that sets no limit.
+const HANDLER_MAX: Duration = Duration::from_secs(30);
+
+/// Events that nobody waits for: pieces of a stream, and news of changes that are made.
+const NEWS: &[&str] = &[
+    "message_update",
+    "tool_execution_update",
+    "model_select",
+    "thinking_level_select",
+    "session_info_changed",
+    "ui_prompt_start",
+    "ui_prompt_end",
+];
+
+/// True if the limit of a handler does not run while the program waits for this call. Calls that wait for the run
+/// are not among them: a handler that waits for the run, which waits for the handler, ends by its limit.
+fn stops_clock(method: &str) -> bool {
+    method.starts_with("ui.") || matches!(method, "exec" | "models.complete" | "tools.execute")
+}
+
+/// What programs are told of the one that starts them.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// `tui`, `rpc`, `json`, `print` or `acp`.
+    pub mode: &'static str,
+    pub reference_version: &'static str,
+    pub cwd: PathBuf,
+    pub dirs: Dirs,
+    pub is_trusted: bool,
+    /// Flags of the command line that no part of pi knows.
+    pub flags: Map<String, Value>,
+    /// The complete environment of the programs, without keys.
+    pub env: BTreeMap<OsString, OsString>,
+}
+
+impl About {
+    pub fn new(inputs: &Inputs, mode: &'static str, reference_version: &'static str) -> Self {
+        let secrets = inputs.services.vault().all();
+        let is_secret = |value: &OsString| {
+            let bytes = value.as_encoded_bytes();
+            secrets.as_ref().is_some_and(|secrets| secrets.is_in(bytes))
+        };
+        let mut env: BTreeMap<OsString, OsString> =
+            std::env::vars_os().filter(|(_, value)| !is_secret(value)).collect();
+        env.insert("PI_EXTENSION".into(), "1".into());
+        Self {
+            mode,
+            reference_version,
+            cwd: inputs.cwd.clone(),
+            dirs: inputs.dirs.clone(),
+            is_trusted: inputs.is_trusted,
+            flags: Map::new(),
+            env,
+        }
+    }
+
+    fn has_ui(&self) -> bool {
+        matches!(self.mode, "tui" | "rpc")
+    }
+}
+
+/// All extensions of a process. One for its whole life, whatever the session.
+pub struct Extensions {
+    state: Mutex<State>,
+    changed: Condvar,
+    control: OnceLock<Control>,
+    /// Types of events that a handler takes.
+    wanted: RwLock<HashSet<String>>,
+}
+
+struct State {
+    about: About,
+    instances: Vec<Arc<Instance>>,
+    /// Instances that have not answered `initialize`.
+    starting: usize,
+    begun: Instant,
+    /// The session is open: instances that come later are told on their own.
+    is_open: bool,
+    /// Problems that came before there was somebody to tell.
+    problems: Vec<Problem>,
+}
+
+impl Extensions {
+    /// Starts extensions, in load order.
+    pub fn start(about: About, found: Vec<Found>) -> Arc<Self> {
+        let extensions = Arc::new(Self {
+            state: Mutex::new(State {
+                about,
+                instances: Vec::new(),
+                starting: 0,
+                begun: Instant::now(),
+                is_open: false,
+                problems: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            control: OnceLock::new(),
+            wanted: RwLock::default(),
+        });
+        extensions.launch(found);
+        extensions
+    }
+
+    /// Takes part in the session of `control` from now on.
+    pub fn attach(self: &Arc<Self>, control: &Control) {
+        if self.control.set(control.clone()).is_ok() {
+            control.add_hooks(self.clone());
+            self.instances().iter().for_each(|instance| self.apply(instance));
+        }
+    }
+
+    /// Ends all extensions and starts those that `found` gives, in the folder that `about` names.
+    pub fn restart(self: &Arc<Self>, about: About, found: Vec<Found>) {
+        let old = std::mem::take(&mut self.state().instances);
+        end_all(&old);
+        for instance in &old {
+            if let Some(control) = self.control.get() {
+                control.remove_addition(&instance.owner());
+            }
+        }
+        {
+            let mut state = self.state();
+            let flags = std::mem::take(&mut state.about.flags);
+            state.about = About { flags, ..about };
+            (state.begun, state.is_open) = (Instant::now(), false);
+        }
+        self.launch(found);
+    }
+
+    /// Waits until every extension has been started or has failed, and describes all for people.
+    pub fn list(&self) -> String {
+        {
+            let state = self.state();
+            let limit = INITIALIZE_MAX + END_MAX;
+            drop(self.changed.wait_timeout_while(state, limit, |state| state.starting > 0));
+        }
+        self.instances().iter().map(|instance| instance.describe()).collect()
+    }
+
+    /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
+    /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
+    pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
+        let state = self.state();
+        drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, |state| state.starting > 0));
+        for instance in self.instances() {
+            for flag in &instance.registration().flags {
+                if let Some(value) = give(&flag.name, flag.kind == FlagKind::String) {
+                    self.state().about.flags.insert(flag.name.clone(), value);
+                }
+            }
+        }
+    }
+
+    /// Ends all programs.
+    pub fn end(&self) {
+        end_all(&self.instances());
+    }
+
+    fn instances(&self) -> Vec<Arc<Instance>> {
+        self.state().instances.clone()
+    }
+
+    /// What went wrong before there was a session.
+    pub fn take_problems(&self) -> Vec<Problem> {
+        std::mem::take(&mut self.state().problems)
+    }
+
+    fn launch(self: &Arc<Self>, found: Vec<Found>) {
+        let instances: Vec<Arc<Instance>> =
+            found.into_iter().enumerate().map(|(rank, found)| Arc::new(Instance::new(rank, found))).collect();
+        {
+            let mut state = self.state();
+            state.instances.clone_from(&instances);
+            state.starting = instances.iter().filter(|instance| !instance.is_lazy()).count();
+        }
+        self.count_events();
+        for group in groups(instances) {
+            if let [instance] = group.as_slice()
+                && instance.is_lazy()
+            {
+                self.apply(instance);
+                continue;
+            }
+            let (extensions, starting) = (self.clone(), group.clone());
+            let started = move |extensions: &Self| {
+                let mut state = extensions.state();
+                state.starting = state.starting.saturating_sub(starting.len());
+                state.is_open
+            };
+            let run = {
+                let (group, started) = (group.clone(), started.clone());
+                move || {
+                    extensions.bring_up(&group);
+                    let is_open = started(&extensions);
+                    extensions.changed.notify_all();
+                    group.iter().filter(|_| is_open).for_each(|instance| extensions.greet(instance));
+                }
+            };
+            let thread = thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK);
+            if let Err(error) = thread.spawn(run) {
+                self.report(&group[0], "start", &format!("no thread can be started: {error}"));
+                started(self);
+            }
+        }
+    }
+
+    /// Starts the program of a group and takes what each instance registers.
+    fn bring_up(self: &Arc<Self>, group: &[Arc<Instance>]) {
+        let about = self.state().about.clone();
+        match instance::start(group, self, &about) {
+            Ok(failures) => {
+                for (instance, failure) in group.iter().zip(failures) {
+                    match failure {
+                        None => self.apply(instance),
+                        Some(why) => self.report(instance, "start", &why),
+                    }
+                }
+            }
+            Err(why) => self.report(&group[0], "start", &why),
+        }
+    }
+
+    /// The connection of an instance; starts a lazy one.
+    fn connection(self: &Arc<Self>, instance: &Arc<Instance>) -> Result<Arc<Connection>, Failed> {
+        if let Some(connection) = instance.connection() {
+            return Ok(connection);
+        }
+        if instance.begins_now() {
+            self.bring_up(std::slice::from_ref(instance));
+            self.greet(instance);
+        }
+        instance.connection().ok_or_else(|| Failed::Over("is not running".to_owned()))
+    }
+
+    /// Adds what an instance has registered to the session.
+    fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
+        self.count_events();
+        let Some(control) = self.control.get() else { return };
+        let registration = instance.registration();
+        let tools = registration.tools.iter().map(|entry| tool::tool(self, instance, entry));
+        let commands = registration.commands.iter().map(|entry| tool::command(self, instance, entry));
+        let addition = Addition {
+            tools: tools.collect::<Vec<Arc<dyn Tool>>>(),
+            commands: commands.collect::<Vec<Arc<dyn SlashCommand>>>(),
+            shortcuts: registration
+                .shortcuts
+                .iter()
+                .map(|entry| (entry.key.clone(), tool::shortcut(self, instance, entry)))
+                .collect(),
+            sections: registration.prompt.clone(),
+            source: instance.found.source.clone(),
+        };
+        for problem in control.set_addition(instance.owner(), addition) {
+            self.report(instance, "register", &problem);
+        }
+    }
+
+    fn count_events(&self) {
+        let instances = self.instances();
+        let wanted = instances.iter().flat_map(|instance| {
+            let events = &instance.registration().events;
+            events.iter().map(|subscription| subscription.event.clone()).collect::<Vec<_>>()
+        });
+        *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = wanted.collect();
+    }
+
+    /// Tells an instance that came late that the session has begun.
+    fn greet(&self, instance: &Arc<Instance>) {
+        if instance.start_ms() == 0 || instance.is_greeted() {
+            return;
+        }
+        let event = json!({"type": "session_start", "reason": "startup"});
+        let _ = self.ask_one(instance, &event, None, &CancelToken::new());
+    }
+
+    fn report(&self, instance: &Instance, event: &str, error: &str) {
+        let source = instance.found.path.to_string_lossy().into_owned();
+        let problem = Problem { source, event: event.to_owned(), error: error.to_owned() };
+        match self.control.get().and_then(Control::ui) {
+            Some(ui) => ui.problem(&problem),
+            None => self.state().problems.push(problem),
+        }
+    }
+
+    /// Asks the handler of one instance. None if it takes no such event, or nobody waits for it.
+    fn ask_one(
+        &self,
+        instance: &Arc<Instance>,
+        event: &Value,
+        deadline: Option<Instant>,
+        cancel: &CancelToken,
+    ) -> Option<Result<Value, Failed>> {
+        let name = event["type"].as_str().unwrap_or_default();
+        let (timeout, waits) = {
+            let registration = instance.registration();
+            let subscription = registration.events.iter().find(|known| known.event == name)?;
+            (subscription.timeout, subscription.waits && !NEWS.contains(&name))
+        };
+        let Some(connection) = instance.connection() else {
+            return Some(Err(Failed::Over(instance.end_text())));
+        };
+        let params = json!({"extension": instance.id, "event": event});
+        if !waits {
+            connection.notify("event", params, cancel);
+            return None;
+        }
+        let usual = match name {
+            "session_before_compact" | "session_before_tree" => Duration::from_secs(300),
+            "session_shutdown" => END_MAX,
+            _ => HANDLER_MAX,
+        };
+        let mut limit = timeout.unwrap_or(usual);
+        if let Some(deadline) = deadline {
+            limit = limit.min(deadline.saturating_duration_since(Instant::now()));
+        }
+        Some(connection.ask("event", params, Some(limit), cancel))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hooks for Extensions {
+    fn wants(&self, event: &str) -> bool {
+        self.wanted.read().unwrap_or_else(PoisonError::into_inner).contains(event)
+    }
+
+    fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
+        let name = event["type"].as_str().unwrap_or_default().to_owned();
+        // What all handlers of an end may take together.
+        let deadline = (name == "session_shutdown").then(|| Instant::now() + END_MAX);
+        for instance in self.instances() {
+            // One that is still being started is told when it has come.
+            let is_fresh =
+                name == "session_start" && matches!(event["reason"].as_str(), Some("startup" | "reload"));
+            if is_fresh && (instance.start_ms() == 0 || instance.is_greeted()) {
+                continue;
+            }
+            let Some(result) = self.ask_one(&instance, event, deadline, cancel) else { continue };
+            let result = result.map_err(|failed| {
+                // The end of a program was reported when it came.
+                if !matches!(failed, Failed::Over(_) | Failed::Cancelled) {
+                    self.report(&instance, &name, &failed.to_string());
+                }
+                format!("{}: {failed}", instance.found.path.display())
+            });
+            if cancel.is_cancelled() || fold(event, result).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn settle(&self) {
+        let problems = {
+            let state = self.state();
+            let until = state.begun + SETTLE;
+            let left = until.saturating_duration_since(Instant::now());
+            let waited = self.changed.wait_timeout_while(state, left, |state| state.starting > 0);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.is_open = true;
+            std::mem::take(&mut state.problems)
+        };
+        if let Some(control) = self.control.get() {
+            problems.iter().for_each(|problem| control.report(problem));
+        }
+    }
+
+    fn close(&self) {
+        self.end();
+    }
+}
+
+/// The instances that share a program, together, where the first of each group stands.
+fn groups(instances: Vec<Arc<Instance>>) -> Vec<Vec<Arc<Instance>>> {
+    let mut groups: Vec<Vec<Arc<Instance>>> = Vec::new();
+    for instance in instances {
+        let known = groups.iter_mut().find(|group| {
+            let of_group = group.first().map(|first| &first.found.group);
+            instance.found.group.is_some() && of_group == Some(&instance.found.group)
+        });
+        match known {
+            Some(group) => group.push(instance),
+            None => groups.push(vec![instance]),
+        }
+    }
+    groups
+}
+
+/// Ends programs, all at the same time.
+fn end_all(instances: &[Arc<Instance>]) {
+    let until = Instant::now() + END_MAX;
+    thread::scope(|scope| {
+        let mut connections: Vec<Arc<Connection>> = Vec::new();
+        for connection in instances.iter().filter_map(|instance| instance.take_connection()) {
+            if !connections.iter().any(|known| Arc::ptr_eq(known, &connection)) {
+                connections.push(connection);
+            }
+        }
+        for connection in connections {
+            let spare = connection.clone();
+            let end = move || connection.shut_down(until);
+            if thread::Builder::new().stack_size(STACK).spawn_scoped(scope, end).is_err() {
+                spare.end("was shut down");
+            }
+        }
+    });
+}

@@ -1,0 +1,288 @@
+//! What an extension registers, as it is written in messages and manifests.
+
+use crate::agent::tool::{Exposure, Serves, ToolInfo};
+use crate::llm::message::{Extra, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// What one instance has registered so far.
+#[derive(Clone, Debug, Default)]
+pub struct Registration {
+    pub tools: Vec<ToolEntry>,
+    pub commands: Vec<CommandEntry>,
+    pub flags: Vec<FlagEntry>,
+    pub shortcuts: Vec<ShortcutEntry>,
+    pub events: Vec<Subscription>,
+    /// Sections of the system prompt.
+    pub prompt: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ToolEntry {
+    pub info: ToolInfo,
+    pub prepares: bool,
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct CommandEntry {
+    pub name: String,
+    pub description: Option<String>,
+    #[serde(default)]
+    pub completes: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct FlagEntry {
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: FlagKind,
+    #[serde(default)]
+    pub default: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlagKind {
+    Boolean,
+    String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct ShortcutEntry {
+    pub key: String,
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// An event that an instance handles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    pub event: String,
+    pub timeout: Option<Duration>,
+    /// False if nobody waits for the handler.
+    pub waits: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum EventForm {
+    Name(String),
+    #[serde(rename_all = "camelCase")]
+    Entry {
+        event: String,
+        timeout_ms: Option<u64>,
+        wait: Option<bool>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolForm {
+    name: String,
+    #[serde(default)]
+    description: String,
+    parameters: Value,
+    label: Option<String>,
+    prompt_snippet: Option<String>,
+    #[serde(default)]
+    prompt_guidelines: Vec<String>,
+    execution_mode: Option<String>,
+    exposure: Option<String>,
+    default_active: Option<bool>,
+    #[serde(default)]
+    annotations: Map<String, Value>,
+    #[serde(default)]
+    prepares: bool,
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct SectionForm {
+    name: String,
+    text: Option<String>,
+}
+
+/// What the fields of a registration hold; `None` text of a section takes it away.
+struct Parts {
+    registration: Registration,
+    gone: Vec<String>,
+}
+
+impl Registration {
+    /// Reads the fields of a registration. The error names the entry.
+    pub fn read(fields: &Value) -> Result<Self, String> {
+        parts(fields).map(|parts| parts.registration)
+    }
+
+    /// Adds what `fields` register; entries of a known name are replaced.
+    pub fn add(&mut self, fields: &Value) -> Result<(), String> {
+        let Parts { registration: new, gone } = parts(fields)?;
+        put(&mut self.tools, new.tools, |entry| &entry.info.spec.name);
+        put(&mut self.commands, new.commands, |entry| &entry.name);
+        put(&mut self.flags, new.flags, |entry| &entry.name);
+        put(&mut self.shortcuts, new.shortcuts, |entry| &entry.key);
+        put(&mut self.events, new.events, |entry| &entry.event);
+        put(&mut self.prompt, new.prompt, |(name, _)| name);
+        self.prompt.retain(|(name, _)| !gone.contains(name));
+        Ok(())
+    }
+
+    /// Takes away what lists of names in `fields` name.
+    pub fn remove(&mut self, fields: &Value) {
+        let named = |kind: &str, name: &str| {
+            let names = fields[kind].as_array();
+            names.is_some_and(|names| names.iter().any(|known| known == name))
+        };
+        self.tools.retain(|entry| !named("tools", &entry.info.spec.name));
+        self.commands.retain(|entry| !named("commands", &entry.name));
+        self.flags.retain(|entry| !named("flags", &entry.name));
+        self.shortcuts.retain(|entry| !named("shortcuts", &entry.key));
+        self.events.retain(|entry| !named("events", &entry.event));
+        self.prompt.retain(|(name, _)| !named("prompt", name));
+    }
+}
+
+fn put<T>(known: &mut Vec<T>, new: Vec<T>, name: impl Fn(&T) -> &String) {
+    for entry in new {
+        match known.iter_mut().find(|known| name(known) == name(&entry)) {
+            Some(place) => *place = entry,
+            None => known.push(entry),
+        }
+    }
+}
+
+fn parts(fields: &Value) -> Result<Parts, String> {
+    let mut parts = Parts { registration: Registration::default(), gone: Vec::new() };
+    let registration = &mut parts.registration;
+    registration.tools =
+        list::<ToolForm>(fields, "tools")?.into_iter().map(tool).collect::<Result<_, _>>()?;
+    registration.commands = list(fields, "commands")?;
+    for command in &registration.commands {
+        check_name("command", &command.name)?;
+    }
+    registration.flags = list(fields, "flags")?;
+    registration.shortcuts = list(fields, "shortcuts")?;
+    registration.events = list::<EventForm>(fields, "events")?.into_iter().map(subscription).collect();
+    for SectionForm { name, text } in list(fields, "prompt")? {
+        match text {
+            Some(text) => registration.prompt.push((name, text)),
+            None => parts.gone.push(name),
+        }
+    }
+    Ok(parts)
+}
+
+fn list<T: for<'a> Deserialize<'a>>(fields: &Value, name: &str) -> Result<Vec<T>, String> {
+    match &fields[name] {
+        Value::Null => Ok(Vec::new()),
+        // One section may stand without a list.
+        one @ Value::Object(_) => T::deserialize(one).map(|one| vec![one]),
+        many => Vec::deserialize(many),
+    }
+    .map_err(|error| format!("\"{name}\": {error}"))
+}
+
+fn check_name(kind: &str, name: &str) -> Result<(), String> {
+    let is_bad = |c: char| c.is_whitespace() || c.is_control();
+    match name.is_empty() || name.len() > 128 || name.contains(is_bad) {
+        true => Err(format!("the name of a {kind} must have 1 to 128 bytes and no blanks: {name:?}")),
+        false => Ok(()),
+    }
+}
+
+fn subscription(form: EventForm) -> Subscription {
+    match form {
+        EventForm::Name(event) => Subscription { event, timeout: None, waits: true },
+        EventForm::Entry { event, timeout_ms, wait } => {
+            /// Limit of a limit: an hour.
+            const MAX_MS: u64 = 3_600_000;
+            let timeout = timeout_ms.map(|ms| Duration::from_millis(ms.min(MAX_MS)));
+            Subscription { event, timeout, waits: wait.unwrap_or(true) }
+        }
+    }
+}
+
+fn tool(form: ToolForm) -> Result<ToolEntry, String> {
+    check_name("tool", &form.name)?;
+    let is_schema = form.parameters.get("type").is_none_or(|kind| kind == "object");
+    if !form.parameters.is_object() || !is_schema {
+        return Err(format!(
+            "\"parameters\" of the tool {} must be a JSON schema of the type object",
+            form.name
+        ));
+    }
+    let mut parameters = form.parameters;
+    parameters["type"] = json!("object");
+    let exposure = match form.exposure.as_deref() {
+        None => Exposure::Direct,
+        Some(name) => Exposure::parse(name)
+            .ok_or_else(|| format!("\"exposure\" of the tool {} is not known: {name:?}", form.name))?,
+    };
+    let info = ToolInfo {
+        label: form.label.unwrap_or_else(|| form.name.clone()),
+        spec: ToolSpec {
+            name: form.name,
+            description: form.description,
+            parameters,
+            extra: Extra::new(),
+            ..ToolSpec::default()
+        },
+        snippet: form.prompt_snippet,
+        rules: form.prompt_guidelines,
+        serves: Serves::default(),
+        sequential: form.execution_mode.as_deref() == Some("sequential"),
+        reads_only: form.annotations.get("readOnlyHint") == Some(&Value::Bool(true)),
+        exposure,
+        starts_inactive: form.default_active == Some(false),
+    };
+    Ok(ToolEntry { info, prepares: form.prepares, timeout: form.timeout_ms.map(Duration::from_millis) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_registered_again_is_replaced_and_names_take_away() {
+        let mut all = Registration::default();
+        let tool = |name: &str, about: &str| json!({"name": name, "description": about, "parameters": {}});
+        all.add(&json!({"tools": [tool("a", "1"), tool("b", "1")], "commands": [{"name": "c"}],
+            "events": ["input", {"event": "tool_call", "timeoutMs": 5, "wait": false}],
+            "prompt": {"name": "p", "text": "x"}, "unknown": 1}))
+            .unwrap();
+        all.add(&json!({"tools": [tool("a", "2")], "prompt": [{"name": "q", "text": "y"}]})).unwrap();
+        let tools: Vec<(&str, &str)> =
+            all.tools.iter().map(|tool| (&*tool.info.spec.name, &*tool.info.spec.description)).collect();
+        assert_eq!(tools, [("a", "2"), ("b", "1")]);
+        let limited =
+            Subscription { event: "tool_call".into(), timeout: Some(Duration::from_millis(5)), waits: false };
+        assert_eq!(all.events[1], limited);
+        all.remove(&json!({"tools": ["b", "z"], "events": ["input"], "commands": ["c"]}));
+        assert_eq!((all.tools.len(), all.events.len(), all.commands.len()), (1, 1, 0));
+        all.add(&json!({"prompt": {"name": "p", "text": null}})).unwrap();
+        assert_eq!(all.prompt, [("q".to_owned(), "y".to_owned())]);
+    }
+
+    #[test]
+    fn a_bad_entry_is_named() {
+        let rows = [
+            (json!({"tools": 1}), "\"tools\""),
+            (json!({"tools": [{"name": "a"}]}), "parameters"),
+            (json!({"tools": [{"name": "a b", "parameters": {}}]}), "no blanks"),
+            (json!({"tools": [{"name": "a", "parameters": []}]}), "JSON schema"),
+            (json!({"tools": [{"name": "a", "parameters": {"type": "string"}}]}), "JSON schema"),
+            (json!({"tools": [{"name": "a", "parameters": {}, "exposure": "secret"}]}), "exposure"),
+            (json!({"commands": [{}]}), "\"commands\""),
+            (json!({"events": [7]}), "\"events\""),
+            (json!({"flags": [{"name": "f", "type": "number"}]}), "\"flags\""),
+        ];
+        for (fields, part) in rows {
+            let fault = Registration::read(&fields).unwrap_err();
+            assert!(fault.contains(part), "{fields}: {fault}");
+        }
+    }
+}

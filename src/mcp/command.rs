@@ -1,0 +1,106 @@
+//! `/mcp`: shows the servers of a session, and changes them.
+
+use super::config::Exposure;
+use super::config::edit::Patch;
+use super::server::State;
+use super::session::{Mcp, Status};
+use crate::base::cancel::CancelToken;
+use crate::runtime::addition::{Completion, SlashCommand};
+use std::sync::Weak;
+
+const ACTIONS: [(&str, &str); 4] = [
+    ("reconnect", "Connect to a server anew"),
+    ("enable", "Start a server, and keep it enabled"),
+    ("disable", "End a server, and keep it disabled"),
+    ("exposure", "Choose how tools of a server reach the model"),
+];
+
+const USAGE: &str = "/mcp, /mcp reconnect SERVER, /mcp enable|disable SERVER [-l], /mcp exposure SERVER \
+    codemode|deferred|direct|hidden [-l]. -l writes a change into the project's file";
+
+pub struct McpCommand {
+    mcp: Weak<Mcp>,
+}
+
+impl McpCommand {
+    pub fn new(mcp: Weak<Mcp>) -> Self {
+        Self { mcp }
+    }
+}
+
+impl SlashCommand for McpCommand {
+    fn name(&self) -> &'static str {
+        "mcp"
+    }
+
+    fn description(&self) -> Option<&str> {
+        Some("MCP servers: list, reconnect, enable, disable, exposure")
+    }
+
+    fn run(&self, arguments: &str, cancel: &CancelToken) -> Result<(), String> {
+        let mcp = self.mcp.upgrade().ok_or("The MCP servers are closed")?;
+        let (in_project, words): (Vec<&str>, Vec<&str>) =
+            arguments.split_whitespace().partition(|word| matches!(*word, "-l" | "--local"));
+        let patch = |name: &str, patch: Patch| mcp.patch(name, patch, !in_project.is_empty());
+        match words.as_slice() {
+            [] => {}
+            ["reconnect", name] => mcp.reconnect(name, cancel)?,
+            ["enable", name] => patch(name, Patch { enabled: Some(true), ..Patch::default() })?,
+            ["disable", name] => patch(name, Patch { enabled: Some(false), ..Patch::default() })?,
+            ["exposure", name, exposure] => {
+                let exposure = Exposure::parse(exposure).ok_or_else(|| format!("Usage: {USAGE}"))?;
+                patch(name, Patch { exposure: Some(exposure), ..Patch::default() })?;
+            }
+            _ => return Err(format!("Usage: {USAGE}")),
+        }
+        let all = mcp.statuses();
+        let of = |status: &&Status| words.get(1).is_none_or(|name| status.entry.name == *name);
+        let lines: Vec<String> = all.iter().filter(of).map(line).collect();
+        let text = if lines.is_empty() { "There are no MCP servers: pi mcp add".to_owned() } else { lines.join("\n") };
+        mcp.show(text);
+        Ok(())
+    }
+
+    fn complete(&self, prefix: &str, _: &CancelToken) -> Vec<Completion> {
+        let proposal = |value: String, label: &str, about: Option<&str>| Completion {
+            value,
+            label: label.to_owned(),
+            description: about.map(str::to_owned),
+        };
+        let Some((action, start)) = prefix.split_once(' ') else {
+            let fitting = ACTIONS.iter().filter(|(action, _)| action.starts_with(prefix));
+            return fitting.map(|(action, about)| proposal(format!("{action} "), action, Some(about))).collect();
+        };
+        let (Some(mcp), true) = (self.mcp.upgrade(), ACTIONS.iter().any(|(known, _)| *known == action)) else {
+            return Vec::new();
+        };
+        let all = mcp.statuses();
+        let fitting = all.iter().filter(|status| status.entry.name.starts_with(start));
+        let of = |status: &Status| {
+            let name = &status.entry.name;
+            proposal(format!("{action} {name}"), name, Some(status.state.name()))
+        };
+        fitting.map(of).collect()
+    }
+}
+
+/// A line about a server.
+fn line(status: &Status) -> String {
+    let Status { entry, state, offer } = status;
+    let tools = match offer.tools.len() {
+        1 => ", 1 tool".to_owned(),
+        0 => String::new(),
+        count => format!(", {count} tools"),
+    };
+    let resources = if offer.has_resources { ", resources" } else { "" };
+    let state = match state {
+        State::Waiting => "starts when it is called".to_owned(),
+        State::NeedsSignIn => "needs a sign-in".to_owned(),
+        state => match state.error() {
+            Some(error) => format!("{}: {}", state.name(), error.lines().next().unwrap_or_default()),
+            None => state.name().to_owned(),
+        },
+    };
+    let exposure = entry.exposure().name();
+    format!("{}: {state}{tools}{resources} ({exposure}, {})", entry.name, entry.scope.name())
+}

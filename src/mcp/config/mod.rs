@@ -1,0 +1,257 @@
+//! The servers that `mcp.json` of the user and of a trusted project name.
+//!
+//! The format is the reference's. An entry of the project replaces the user's of the same name; one without `command`,
+//! `url` and `type` changes `enabled`, `exposure` and `toolExposure` of the user's. An entry that cannot be used costs
+//! that entry.
+
+pub mod edit;
+pub mod exposure;
+mod field;
+#[cfg(test)]
+mod tests;
+
+pub use exposure::Exposure;
+pub use field::{Address, address, schema};
+
+use crate::base::file;
+use serde_json::{Map, Value};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The name of the file in the agent folder and in a project's `.pi`.
+pub const FILE: &str = "mcp.json";
+
+/// Maximum bytes of the file.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// Time limit of a request to a server that sets none.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// All servers, and what is wrong with the files.
+#[derive(Clone, Debug, Default)]
+pub struct Servers {
+    /// In the order of the files: the user's, then those that only the project has.
+    pub entries: Vec<Entry>,
+    pub errors: Vec<String>,
+}
+
+/// A server of `mcp.json`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub name: String,
+    pub scope: Scope,
+    /// The file that defines the server.
+    pub source: PathBuf,
+    /// The project's file, if it changes a server of the user.
+    pub changed_by: Option<PathBuf>,
+    /// The entry as it is written, with the project's changes.
+    pub fields: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    User,
+    Project,
+}
+
+impl Scope {
+    /// The reference's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "global",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// Reads the servers of the user, and those of the project in `project` if it is trusted.
+pub fn load(agent: &Path, project: Option<&Path>) -> Servers {
+    let mut servers = Servers::default();
+    servers.add_file(&agent.join(FILE), Scope::User);
+    if let Some(project) = project {
+        servers.add_file(&project_file(project), Scope::Project);
+    }
+    servers
+}
+
+/// The `mcp.json` of the project in `cwd`.
+pub fn project_file(cwd: &Path) -> PathBuf {
+    cwd.join(".pi").join(FILE)
+}
+
+/// The object in `mcp.json`, none if there is no file.
+fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
+    match file::read(path, BYTES_MAX) {
+        Ok(bytes) => parse(path, &bytes).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{}: cannot be read: {error}", path.display())),
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let content = serde_json::from_slice(bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    match content {
+        Value::Object(fields) if fields.get("mcpServers").is_none_or(Value::is_object) => Ok(fields),
+        _ => Err(format!("{}: must be an object whose \"mcpServers\" is an object", path.display())),
+    }
+}
+
+impl Servers {
+    pub fn find(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    fn add_file(&mut self, path: &Path, scope: Scope) {
+        let content = match read(path) {
+            Ok(content) => content.unwrap_or_default(),
+            Err(error) => return self.errors.push(error),
+        };
+        if content.get("autoEnableCodemode").is_some_and(|value| !value.is_boolean()) {
+            self.errors.push(format!("{}: \"autoEnableCodemode\" must be true or false", path.display()));
+        }
+        for (name, value) in content.get("mcpServers").and_then(Value::as_object).into_iter().flatten() {
+            if let Err(reason) = self.add(path, scope, name, value) {
+                self.errors.push(format!("{}: server \"{name}\": {reason}", path.display()));
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, scope: Scope, name: &str, value: &Value) -> Result<(), String> {
+        let mut fields = value.as_object().cloned().ok_or("must be an object")?;
+        if scope == Scope::Project && !["command", "url", "type"].iter().any(|key| fields.contains_key(*key))
+        {
+            return self.change(path, name, fields);
+        }
+        check(name, &mut fields)?;
+        let clashing = |entry: &&Entry| entry.name != name && namespace(&entry.name) == namespace(name);
+        if let Some(other) = self.entries.iter().find(clashing) {
+            return Err(format!(
+                "is named like \"{}\": names that differ in - and _ only are one name",
+                other.name
+            ));
+        }
+        if scope == Scope::Project && fields.contains_key("auth") {
+            return Err("\"auth\" may stand in the user's file only".to_owned());
+        }
+        let entry = Entry { name: name.to_owned(), scope, source: path.to_owned(), changed_by: None, fields };
+        match self.entries.iter_mut().find(|known| known.name == name) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+        Ok(())
+    }
+
+    /// Applies an entry of the project to the user's server of that name.
+    fn change(&mut self, path: &Path, name: &str, fields: Map<String, Value>) -> Result<(), String> {
+        let known = self.entries.iter_mut().find(|entry| entry.name == name);
+        let known = known.ok_or("needs \"command\" or \"url\", or a server of the user to change")?;
+        if let Some(other) = fields.keys().find(|key| !CHANGEABLE.contains(&key.as_str())) {
+            let allowed = CHANGEABLE.join(", ");
+            return Err(format!("a change of the user's server may set {allowed} only, not {other}"));
+        }
+        let mut changed = known.fields.clone();
+        changed.extend(fields);
+        check(name, &mut changed)?;
+        known.fields = changed;
+        known.changed_by = Some(path.to_owned());
+        Ok(())
+    }
+}
+
+/// What a project may change of a server of the user.
+const CHANGEABLE: [&str; 3] = ["enabled", "exposure", "toolExposure"];
+
+/// Checks an entry, and replaces old names of exposures.
+pub fn check(name: &str, fields: &mut Map<String, Value>) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err("the name may have letters, digits, _ and - only".to_owned());
+    }
+    field::check(fields)
+}
+
+/// The name that is common to a server's tools.
+pub fn namespace(server: &str) -> String {
+    format!("mcp__{}", server.replace('-', "_"))
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport<'a> {
+    /// A program that is talked to over its stdin and stdout.
+    Stdio { command: &'a str, args: Vec<&'a str>, env: Vec<(&'a str, &'a str)>, cwd: Option<&'a str> },
+    /// An address. `is_old`: the protocol's first HTTP transport, with a stream of events beside requests.
+    Http { url: &'a str, headers: Vec<(&'a str, &'a str)>, is_old: bool },
+}
+
+impl Entry {
+    pub fn transport(&self) -> Transport<'_> {
+        match self.text("url") {
+            Some(url) if self.text("type").is_none_or(|kind| kind != "stdio") => Transport::Http {
+                url,
+                headers: self.pairs("headers"),
+                is_old: self.text("type") == Some("sse"),
+            },
+            _ => Transport::Stdio {
+                command: self.text("command").unwrap_or_default(),
+                args: self.list("args"),
+                env: self.pairs("env"),
+                cwd: self.text("cwd"),
+            },
+        }
+    }
+
+    /// The command line or the address, as it is written.
+    pub fn address(&self) -> String {
+        match self.transport() {
+            Transport::Http { url, .. } => url.to_owned(),
+            Transport::Stdio { command, args, .. } => {
+                std::iter::once(command).chain(args).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.fields.get("enabled") != Some(&Value::Bool(false))
+    }
+
+    /// Time limit of one request.
+    pub fn timeout(&self) -> Duration {
+        let seconds = self.fields.get("timeout").and_then(Value::as_f64);
+        seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(TIMEOUT)
+    }
+
+    pub fn description(&self) -> Option<&str> {
+        self.text("description").map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// The provider whose credential is sent to the server.
+    pub fn provider(&self) -> Option<&str> {
+        self.fields.get("auth")?.get("provider")?.as_str()
+    }
+
+    /// True if a header of the entry carries a credential.
+    pub fn has_authorization(&self) -> bool {
+        self.pairs("headers").iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)?.as_str()
+    }
+
+    fn list(&self, name: &str) -> Vec<&str> {
+        let items = self.fields.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    fn pairs(&self, name: &str) -> Vec<(&str, &str)> {
+        let items = self.fields.get(name).and_then(Value::as_object);
+        items
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+            .collect()
+    }
+}

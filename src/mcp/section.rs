@@ -1,0 +1,80 @@
+//! The section of the system prompt that lists the servers whose tools are not declared.
+
+use super::config::namespace;
+
+/// The name of the section.
+pub const NAME: &str = "mcp_servers";
+
+/// Characters of a server's line after its name.
+const SUMMARY_MAX: usize = 250;
+/// Characters of the section.
+const SECTION_MAX: usize = 4096;
+
+/// The text of the section, with its tag; none without servers. `servers`: names and what is said of them.
+pub fn text(servers: &[(String, String)]) -> Option<String> {
+    if servers.is_empty() {
+        return None;
+    }
+    let mut servers: Vec<_> = servers.iter().collect();
+    servers.sort_by(|a, b| a.0.cmp(&b.0));
+    let intro =
+        "Servers with tools that are not declared yet. tool_search finds them and declares what fits.";
+    let heads: Vec<String> =
+        servers.iter().map(|(name, _)| format!("- {} (tool_search)", namespace(name))).collect();
+    let rest = |count: usize| match count {
+        0 => String::new(),
+        1 => "\n- … and 1 more server".to_owned(),
+        count => format!("\n- … and {count} more servers"),
+    };
+    let size = |kept: usize| {
+        let heads: usize = heads.iter().take(kept).map(|head| head.chars().count() + 1).sum();
+        intro.len() + heads + rest(servers.len() - kept).chars().count()
+    };
+    let kept = (0..=servers.len()).rev().find(|kept| size(*kept) <= SECTION_MAX).unwrap_or(0);
+    let room = (SECTION_MAX.saturating_sub(size(kept)) / kept.max(1)).saturating_sub(2).min(SUMMARY_MAX);
+    let mut text = intro.to_owned();
+    for (head, (_, summary)) in heads.iter().zip(&servers).take(kept) {
+        let summary = cut(summary.lines().next().unwrap_or_default().trim(), room);
+        text.push_str(&format!("\n{head}"));
+        if !summary.is_empty() {
+            text.push_str(&format!(": {summary}"));
+        }
+    }
+    text.push_str(&rest(servers.len() - kept));
+    Some(format!("<{NAME}>\n{text}\n</{NAME}>"))
+}
+
+/// The beginning of a text, with an ellipsis if it is longer.
+fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    if chars_max <= 1 {
+        return String::new();
+    }
+    let start: String = text.chars().take(chars_max - 1).collect();
+    format!("{}…", start.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_have_a_line_each_within_the_limits() {
+        assert_eq!(text(&[]), None);
+        let servers = |count: usize, about: &str| -> Vec<(String, String)> {
+            (0..count).map(|at| (format!("server-{at:03}"), about.to_owned())).collect()
+        };
+        let one = text(&servers(1, "Does this\nand that")).unwrap();
+        assert!(one.starts_with("<mcp_servers>\n") && one.ends_with("\n</mcp_servers>"), "{one}");
+        assert!(one.contains("\n- mcp__server_000 (tool_search): Does this\n"), "{one}");
+        let long = text(&servers(1, &"x".repeat(1000))).unwrap();
+        assert!(long.contains(&format!(": {}…\n", "x".repeat(249))), "{long}");
+        for count in [20, 100, 500] {
+            let many = text(&servers(count, &"ü".repeat(300))).unwrap();
+            assert!(many.chars().count() <= SECTION_MAX + 40, "{count}");
+            assert_eq!(many.contains(" more server"), count == 500, "{count}");
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! The servers of a session: they come and go with its configuration, and what they offer becomes tools.
+//!
+//! A server whose offer is known from before is started when it is first needed, any other one at once, in the
+//! background. Before a prompt runs, servers with declared tools are waited for.
+
+use super::access;
+use super::cache::Cache;
+use super::config::{self, Entry, Exposure, edit};
+use super::log::Log;
+use super::name::Names;
+use super::resource;
+use super::section;
+use super::command::McpCommand;
+use super::server::{Context, END, Offer, Server, State, sign_in_hint};
+use super::tool::{SearchTool, ServerTool, Servers};
+use crate::agent::tool::{Invocation, Tool};
+use crate::base::cancel::CancelToken;
+use crate::base::env::Env;
+use crate::llm::estimate::text_tokens;
+use crate::resources::dirs::Dirs;
+use crate::runtime::addition::{Addition, Owner, SlashCommand};
+use crate::runtime::config::Config;
+use crate::runtime::control::Control;
+use crate::runtime::hook::Hooks;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The part of a model's window that declarations may take.
+const WINDOW_PART: u64 = 10;
+
+/// The servers of a session.
+pub struct Mcp {
+    control: Control,
+    dirs: Dirs,
+    /// How long the first prompt waits for servers with declared tools.
+    patience: Duration,
+    tell: Tell,
+    cancel: CancelToken,
+    log: Arc<Log>,
+    inside: Mutex<Inside>,
+    this: Weak<Self>,
+}
+
+#[derive(Default)]
+struct Inside {
+    servers: Vec<Arc<Server>>,
+    names: Names,
+    /// The configuration that the servers are of.
+    config: Option<Arc<Config>>,
+    /// What the user was told already.
+    told: BTreeSet<String>,
+    /// Tools that have been declared: they stay so.
+    declared: BTreeSet<String>,
+    /// The tools that a search finds, with what is said of their servers.
+    searched: Vec<(Arc<dyn Tool>, String)>,
+    section: Option<String>,
+    /// What was last added to the session, to see whether something has changed.
+    added: Value,
+    is_closed: bool,
+}
+
+/// Shows the user a text; true for a problem.
+pub type Tell = Box<dyn Fn(bool, String) + Send + Sync>;
+
+/// How servers are started and problems told.
+pub struct Options {
+    pub dirs: Dirs,
+    /// How long the first prompt waits for servers with declared tools.
+    pub patience: Duration,
+    pub tell: Tell,
+    pub cancel: CancelToken,
+}
+
+/// A server as it is now, for lists.
+pub struct Status {
+    pub entry: Arc<Entry>,
+    pub state: State,
+    pub offer: Arc<Offer>,
+}
+
+impl Mcp {
+    /// Starts the servers of a session. They end with it.
+    pub fn start(control: &Control, options: Options) -> Arc<Self> {
+        let Options { dirs, patience, tell, cancel } = options;
+        let vault = control.config().services.vault().clone();
+        let log = Arc::new(Log::new(dirs.agent(), vault));
+        let mcp = Arc::new_cyclic(|this| Self {
+            control: control.clone(),
+            dirs,
+            patience,
+            tell,
+            cancel: cancel.child(),
+            log,
+            inside: Mutex::default(),
+            this: this.clone(),
+        });
+        mcp.follow_config();
+        control.add_hooks(mcp.clone());
+        mcp
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn servers(&self) -> Vec<Arc<Server>> {
+        self.inside().servers.clone()
+    }
+
+    /// The servers, in the order of the files.
+    pub fn statuses(&self) -> Vec<Status> {
+        let status = |server: &Arc<Server>| Status {
+            entry: server.entry(),
+            state: server.state(),
+            offer: server.offer(),
+        };
+        self.servers().iter().map(status).collect()
+    }
+
+    /// Shows the user an answer.
+    pub fn show(&self, text: String) {
+        (self.tell)(false, text);
+    }
+
+    /// Tells the user of a problem, once.
+    fn tell_once(&self, text: String) {
+        if self.inside().told.insert(text.clone()) {
+            (self.tell)(true, text);
+        }
+    }
+
+    /// Takes up the servers of the configuration, if it is another one than before.
+    fn follow_config(&self) {
+        let config = self.control.config();
+        let known = {
+            let mut inside = self.inside();
+            let known = inside.config.replace(config.clone());
+            if inside.is_closed || known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config)) {
+                return;
+            }
+            known
+        };
+        let cwd = &config.workspace.cwd;
+        let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
+        loaded.errors.into_iter().for_each(|error| self.tell_once(error));
+        let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
+        let cache = Cache::load(self.dirs.agent());
+        let context = self.context(&config);
+        let old = std::mem::take(&mut self.inside().servers);
+        let (mut kept, gone): (Vec<_>, Vec<_>) =
+            old.into_iter().partition(|server| same_place && loaded.entries.contains(&server.entry()));
+        close(gone);
+        let servers: Vec<Arc<Server>> = loaded
+            .entries
+            .into_iter()
+            .map(|entry| match kept.iter().position(|server| *server.entry() == entry) {
+                Some(at) => kept.swap_remove(at),
+                None => {
+                    let known = cache.find(&entry);
+                    let is_known = known.is_some();
+                    let server = Server::new(entry, context.clone(), known);
+                    let (mcp, weak) = (self.this.clone(), Arc::downgrade(&server));
+                    server.when_changed(move || {
+                        if let (Some(mcp), Some(server)) = (mcp.upgrade(), weak.upgrade()) {
+                            mcp.changed(&server);
+                        }
+                    });
+                    if !is_known {
+                        server.start();
+                    }
+                    server
+                }
+            })
+            .collect();
+        self.inside().servers = servers;
+        self.describe();
+        self.update();
+    }
+
+    fn context(&self, config: &Config) -> Arc<Context> {
+        Arc::new(Context {
+            cwd: config.workspace.cwd.clone(),
+            home: self.dirs.home().map(ToOwned::to_owned),
+            env: Env::process(),
+            vault: config.services.vault().clone(),
+            log: self.log.clone(),
+            cancel: self.cancel.clone(),
+            authority: Box::new(access::authorities(config.services.clone())),
+        })
+    }
+
+    /// A server has another state, or offers something else.
+    fn changed(&self, server: &Arc<Server>) {
+        match server.state() {
+            State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
+            State::Failed(text) => self.tell_once(server.error(text)),
+            State::NeedsSignIn => self.tell_once(server.error(sign_in_hint(&server.entry()))),
+            _ => {}
+        }
+        self.update();
+    }
+
+    /// Makes the section of the prompt anew.
+    fn describe(&self) {
+        let servers = self.servers();
+        let listed = servers.iter().filter(|server| {
+            let entry = server.entry();
+            entry.is_enabled() && entry.may_expose(Exposure::is_searched)
+        });
+        let rows: Vec<(String, String)> = listed.map(|server| (server.name(), summary(server))).collect();
+        self.inside().section = section::text(&rows);
+    }
+
+    /// Adds to the session what the servers offer now.
+    fn update(&self) {
+        let mut inside = self.inside();
+        if inside.is_closed {
+            return;
+        }
+        let budget = self.budget();
+        let mut all: Vec<(Arc<dyn Tool>, String)> = Vec::new();
+        let (mut spent, mut over) = (0, 0);
+        let servers = inside.servers.clone();
+        for server in &servers {
+            let entry = server.entry();
+            if !entry.is_enabled() {
+                continue;
+            }
+            let offer = server.offer();
+            let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let own: Vec<String> = offer.tools.iter().map(name).collect();
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            let names = inside.names.of(&entry.name, &own);
+            let about = format!("{} {}", config::namespace(&entry.name), summary(server));
+            for ((tool, own), name) in offer.tools.iter().zip(own).zip(names) {
+                let mut exposure = entry.exposure_of(own);
+                if exposure == Exposure::Hidden {
+                    continue;
+                }
+                if exposure == Exposure::Direct {
+                    let tokens = tokens(tool);
+                    if inside.declared.contains(&name) || spent + tokens <= budget {
+                        spent += tokens;
+                        inside.declared.insert(name.clone());
+                    } else {
+                        exposure = Exposure::Deferred;
+                        over += 1;
+                    }
+                }
+                let tool = ServerTool::new(name, tool, exposure, server, &self.control);
+                all.push((Arc::new(tool), about.clone()));
+            }
+        }
+        all.extend(self.resource_tools(&servers));
+        let is_searched = |tool: &Arc<dyn Tool>| !tool.info().exposure.is_declared();
+        let may_search = over > 0
+            || servers.iter().any(|server| {
+                let entry = server.entry();
+                entry.is_enabled() && entry.may_expose(Exposure::is_searched)
+            });
+        inside.searched = all.iter().filter(|(tool, _)| is_searched(tool)).cloned().collect();
+        let mut tools: Vec<Arc<dyn Tool>> = all.into_iter().map(|(tool, _)| tool).collect();
+        if may_search {
+            tools.insert(0, Arc::new(SearchTool::new(self.weak(), &self.control)));
+        }
+        let sections: Vec<(String, String)> =
+            inside.section.iter().map(|text| (section::NAME.to_owned(), text.clone())).collect();
+        let spec = |tool: &Arc<dyn Tool>| json!([tool.info().spec, tool.info().exposure.name()]);
+        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>()]);
+        if inside.added != added {
+            inside.added = added;
+            let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
+            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(McpCommand::new(self.this.clone()))];
+            let addition = Addition { tools, commands, sections, source, ..Addition::default() };
+            let problems = self.control.set_addition(owner(), addition);
+            drop(inside);
+            problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));
+        } else {
+            drop(inside);
+        }
+        if over > 0 {
+            self.tell_once(format!(
+                "{over} MCP tools with direct exposure are found by tool_search only: declared, they would take more \
+                 than {budget} tokens (setting mcp.directTokens, and a tenth of the model's window)"
+            ));
+        }
+    }
+
+    /// The tools for resources, if some server offers any.
+    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<(Arc<dyn Tool>, String)> {
+        let widest = with_resources(servers).map(|server| server.entry().exposure()).min();
+        let tools = widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control));
+        tools.into_iter().flatten().map(|tool| (tool, "mcp resources".to_owned())).collect()
+    }
+
+    fn weak(&self) -> Weak<dyn Servers> {
+        self.this.clone()
+    }
+
+    /// Tokens that declarations of tools may take.
+    fn budget(&self) -> u64 {
+        let window = self.control.models().current().context_window;
+        let set = self.control.config().settings.count("mcp.directTokens");
+        if window == 0 { set } else { set.min(window / WINDOW_PART) }
+    }
+
+    /// Waits for attempts to connect to the servers that are `wanted`. Gives those that are not done.
+    fn wait_for(&self, wanted: impl Fn(&Entry) -> bool, until: Instant, cancel: &CancelToken) -> Vec<String> {
+        let servers = self.servers();
+        let wanted = servers.iter().filter(|server| wanted(&server.entry()));
+        wanted.filter(|server| !server.wait(until, cancel)).map(|server| server.name()).collect()
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Server>, String> {
+        let servers = self.servers();
+        let names: Vec<String> = servers.iter().map(|server| server.name()).collect();
+        let found = servers.into_iter().find(|server| server.name() == name);
+        found.ok_or_else(|| format!("There is no MCP server \"{name}\". Configured: {}", names.join(", ")))
+    }
+
+    /// Connects anew.
+    pub fn reconnect(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
+        self.find(name)?.reconnect(cancel)
+    }
+
+    /// Changes a server, here and in the file that defines it; in the project's own file with `in_project`.
+    pub fn patch(&self, name: &str, patch: edit::Patch, in_project: bool) -> Result<(), String> {
+        let server = self.find(name)?;
+        let mut entry = Entry::clone(&server.entry());
+        let config = self.control.config();
+        let file: PathBuf = match (&entry.changed_by, in_project) {
+            (Some(file), _) => file.clone(),
+            (None, true) => config::project_file(&config.workspace.cwd),
+            (None, false) => entry.source.clone(),
+        };
+        edit::patch(&file, name, patch, in_project || entry.changed_by.is_some())?;
+        if in_project && entry.scope == config::Scope::User {
+            entry.changed_by = Some(file);
+        }
+        if let Some(enabled) = patch.enabled {
+            match enabled && entry.changed_by.is_none() {
+                true => drop(entry.fields.shift_remove("enabled")),
+                false => drop(entry.fields.insert("enabled".into(), enabled.into())),
+            }
+        }
+        if let Some(exposure) = patch.exposure {
+            match exposure == Exposure::default() && entry.changed_by.is_none() {
+                true => drop(entry.fields.shift_remove("exposure")),
+                false => drop(entry.fields.insert("exposure".into(), exposure.name().into())),
+            }
+        }
+        let starts = patch.enabled == Some(true);
+        server.set_entry(entry);
+        if starts {
+            server.start();
+        }
+        self.describe();
+        self.update();
+        Ok(())
+    }
+}
+
+impl Hooks for Mcp {
+    fn before_prompt(&self, cancel: &CancelToken) {
+        self.follow_config();
+        // A server that is not known yet is being connected to since it was configured.
+        let until = Instant::now() + self.patience;
+        let is_direct =
+            |entry: &Entry| entry.is_enabled() && entry.may_expose(|exposure| exposure == Exposure::Direct);
+        let missing = self.wait_for(is_direct, until, cancel);
+        if !missing.is_empty() && !cancel.is_cancelled() {
+            self.tell_once(format!(
+                "Not connected yet, and so without tools in this request: MCP servers {}",
+                missing.join(", ")
+            ));
+        }
+        self.describe();
+        self.update();
+    }
+
+    fn close(&self) {
+        let servers = {
+            let mut inside = self.inside();
+            inside.is_closed = true;
+            std::mem::take(&mut inside.servers)
+        };
+        self.cancel.cancel();
+        close(servers);
+        self.control.remove_addition(&owner());
+    }
+}
+
+impl Servers for Mcp {
+    fn wait(&self, call: &Invocation<'_>) {
+        let servers = self.servers();
+        let longest = servers.iter().map(|server| server.entry().timeout()).max().unwrap_or_default();
+        self.wait_for(Entry::is_enabled, Instant::now() + longest, call.cancel);
+    }
+
+    fn searched(&self) -> Vec<(Arc<dyn Tool>, String)> {
+        self.inside().searched.clone()
+    }
+
+    fn with_resources(&self) -> Vec<Arc<Server>> {
+        with_resources(&self.servers()).cloned().collect()
+    }
+}
+
+fn owner() -> Owner {
+    Owner { rank: usize::MAX, name: "MCP servers".into() }
+}
+
+/// The servers whose resources may be read.
+fn with_resources(servers: &[Arc<Server>]) -> impl Iterator<Item = &Arc<Server>> {
+    servers.iter().filter(|server| {
+        let entry = server.entry();
+        entry.is_enabled() && entry.exposure() != Exposure::Hidden && server.offer().has_resources
+    })
+}
+
+/// What a server offers, in a line.
+fn summary(server: &Server) -> String {
+    let entry = server.entry();
+    let offer = server.offer();
+    let text = entry.description().or(offer.instructions.as_deref()).unwrap_or_default();
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// Tokens of a tool's declaration.
+pub fn tokens(tool: &Value) -> u64 {
+    let part = |name: &str| tool.get(name).map(ToString::to_string).unwrap_or_default();
+    text_tokens(&part("name")) + text_tokens(&part("description")) + text_tokens(&part("inputSchema"))
+}
+
+/// Ends servers, all at once.
+fn close(servers: Vec<Arc<Server>>) {
+    let until = Instant::now() + END;
+    thread::scope(|scope| {
+        for server in &servers {
+            scope.spawn(move || server.close(until));
+        }
+    });
+}

@@ -1,0 +1,189 @@
+//! A server that is a program: one message a line on its stdin and stdout.
+//!
+//! The program ends with pi. It gets pi's environment without the keys of model providers, and the variables of its
+//! entry. What it writes to stderr goes to the log; the end of it is kept for errors.
+
+use super::fault::Fault;
+use super::log::Log;
+use super::peer::{MESSAGE_MAX, Peer, Transport};
+use crate::auth::provider;
+use crate::base::cancel::CancelToken;
+use crate::jsonrpc::line::{Frame, Frames};
+use crate::tools::process::{self, Program, Served};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufReader, PipeReader, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Messages that may wait for a server that does not read.
+const OUTBOX: usize = 64;
+/// Bytes of stderr that are kept for errors.
+const WORDS_MAX: usize = 2000;
+/// Longest line of stderr in the log, in bytes.
+const ERROR_LINE_MAX: usize = 16 << 10;
+/// Time for a server to end by itself when its stdin is closed.
+const GRACE: Duration = Duration::from_millis(500);
+
+pub struct Stdio {
+    /// None once closed.
+    outbox: Mutex<Option<Sender<Vec<u8>>>>,
+    served: Arc<Mutex<Served>>,
+    words: Arc<Mutex<Vec<u8>>>,
+    /// Disconnected once the server's output is over.
+    read: Receiver<()>,
+}
+
+/// The environment of a server: pi's, but for the keys of providers, and `env`.
+pub fn environment(env: &[(String, String)]) -> BTreeMap<OsString, OsString> {
+    let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for name in provider::key_names() {
+        all.remove(&OsString::from(name));
+    }
+    all.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+    all
+}
+
+/// Starts `program` as the server `name`, and lets `peer` receive what it says.
+pub fn start(program: &Program, name: &str, peer: &Peer, log: &Arc<Log>) -> Result<Stdio, Fault> {
+    let failed = |error: std::io::Error| Fault::Failed(error.to_string());
+    let (served, pipes) = process::serve(program).map_err(failed)?;
+    let served = Arc::new(Mutex::new(served));
+    let words: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let (outbox, messages) = bounded::<Vec<u8>>(OUTBOX);
+    let (alive, read) = bounded::<()>(0);
+    let mut stdin = pipes.stdin;
+    let write = move || {
+        for mut message in messages {
+            message.push(b'\n');
+            if stdin.write_all(&message).is_err() {
+                return;
+            }
+        }
+    };
+    let errors = {
+        let (words, log, name) = (words.clone(), log.clone(), name.to_owned());
+        move || read_errors(pipes.stderr, &words, &log, &name)
+    };
+    let receive = {
+        let (peer, served, words) = (peer.clone(), served.clone(), words.clone());
+        move || {
+            let _alive = alive;
+            read_messages(pipes.stdout, &peer);
+            end(&peer, &served, &words);
+        }
+    };
+    let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+        thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work).map(drop).map_err(failed)
+    };
+    spawn("mcp-write", Box::new(write))?;
+    spawn("mcp-stderr", Box::new(errors))?;
+    spawn("mcp-read", Box::new(receive))?;
+    Ok(Stdio { outbox: Mutex::new(Some(outbox)), served, words, read })
+}
+
+fn read_messages(stdout: PipeReader, peer: &Peer) {
+    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdout), MESSAGE_MAX);
+    loop {
+        match frames.next_frame() {
+            Ok(Some(Frame::Line(line))) => peer.receive(line),
+            // Nobody knows whose answer it was.
+            Ok(Some(Frame::TooLong)) => {
+                peer.fail_all(&Fault::Failed("the server sent a message of more than 16 MB".into()));
+            }
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// The output is over: so is the server.
+fn end(peer: &Peer, served: &Mutex<Served>, words: &Mutex<Vec<u8>>) {
+    let mut served = lock(served);
+    served.wait(Instant::now() + GRACE);
+    let code = served.end();
+    drop(served);
+    let mut text = match code {
+        Some(code) => format!("the server ended with exit code {code}"),
+        None => "the server ended".to_owned(),
+    };
+    let words = lock(words);
+    if !words.is_empty() {
+        text.push_str(&format!(":\n{}", String::from_utf8_lossy(&words).trim_end()));
+    }
+    drop(words);
+    peer.closed(Fault::Closed(text));
+}
+
+/// Logs stderr line by line, and keeps its end.
+fn read_errors(stderr: PipeReader, words: &Mutex<Vec<u8>>, log: &Log, name: &str) {
+    let mut frames = Frames::new(BufReader::new(Tee { pipe: stderr, words }), ERROR_LINE_MAX);
+    loop {
+        match frames.next_frame() {
+            Ok(Some(Frame::Line(line))) => log.stderr(name, line),
+            Ok(Some(Frame::TooLong)) => log.stderr(name, b"(a line that is too long for this file)"),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// Keeps the end of what is read.
+struct Tee<'a> {
+    pipe: PipeReader,
+    words: &'a Mutex<Vec<u8>>,
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.pipe.read(buffer)?;
+        let mut words = lock(self.words);
+        words.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        let surplus = words.len().saturating_sub(WORDS_MAX);
+        words.drain(..surplus);
+        Ok(count)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Transport for Stdio {
+    fn send(&self, _: &Peer, message: Vec<u8>, _: Option<u64>, _: &CancelToken) -> Result<(), Fault> {
+        let outbox = lock(&self.outbox).clone();
+        let outbox = outbox.ok_or_else(|| Fault::Closed("the connection was closed".into()))?;
+        outbox.try_send(message).map_err(|error| match error {
+            TrySendError::Full(_) => Fault::Failed("the server does not read what it is sent".into()),
+            TrySendError::Disconnected(_) => Fault::Closed("the server has closed its stdin".into()),
+        })
+    }
+
+    /// Closes stdin, then ends and kills what is left.
+    fn close(&self, until: Instant) {
+        lock(&self.outbox).take();
+        if self.read.recv_deadline(until.min(Instant::now() + GRACE)) == Err(DISCONNECTED) {
+            return;
+        }
+        lock(&self.served).terminate();
+        if self.read.recv_deadline(until) != Err(DISCONNECTED) {
+            // Its pipes close with it, and so do the threads that read them.
+            lock(&self.served).end();
+        }
+    }
+
+    fn last_words(&self) -> Option<String> {
+        let words = lock(&self.words);
+        let text = String::from_utf8_lossy(&words).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+const DISCONNECTED: crossbeam_channel::RecvTimeoutError = crossbeam_channel::RecvTimeoutError::Disconnected;
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        lock(&self.outbox).take();
+        lock(&self.served).end();
+    }
+}

@@ -1,0 +1,364 @@
+//! What extensions show on the screen: questions, notices, status texts, lines above and below the editor.
+
+use super::app::App;
+use super::card::Weight;
+use super::config::UiConfig;
+use super::dialog::compose::Compose;
+use super::dialog::question::question;
+use super::dialog::{Dialog as OnScreen, Step};
+use super::effect::{Effect, Update};
+use super::feed::Feed;
+use super::keymap::AppAction;
+use super::look::Look;
+use crate::runtime::event::Event;
+use crate::runtime::ui::{Change, Component, Dialog, Problem, Severity, Ui, YES};
+use crate::runtime::{CancelToken, plain_text};
+use crate::tui::encode::encode;
+use crate::tui::key::Key;
+use crate::tui::keymap::Action;
+use crate::tui::line::Line;
+use crate::tui::sgr;
+use crate::tui::theme::Role;
+use crossbeam_channel::{Sender, after, bounded, never, select};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Lines of one widget.
+const WIDGET_ROWS: usize = 10;
+/// Time for the drawing thread to say what is in the editor.
+const READ_MAX: Duration = Duration::from_secs(1);
+
+/// What extensions show beside the conversation.
+#[derive(Default)]
+pub struct Added {
+    status: BTreeMap<String, String>,
+    above: BTreeMap<String, Vec<String>>,
+    below: BTreeMap<String, Vec<String>>,
+    header: Option<Vec<String>>,
+    footer: Option<Vec<String>>,
+    pub title: Option<String>,
+}
+
+impl Added {
+    /// Lines above the editor: the header, then the widgets by their keys.
+    pub fn above(&self, look: &Look<'_>) -> Vec<Line> {
+        let header = self.header.iter().flatten();
+        let lines = header.chain(self.above.values().flatten());
+        lines.map(|line| shown(line, look)).collect()
+    }
+
+    /// Lines below the editor.
+    pub fn below(&self, look: &Look<'_>) -> Vec<Line> {
+        self.below.values().flatten().map(|line| shown(line, look)).collect()
+    }
+
+    /// The footer, in place of `own`, and the status texts.
+    pub fn footer(&self, own: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
+        let mut lines = match &self.footer {
+            Some(lines) => lines.iter().map(|line| shown(line, look)).collect(),
+            None => own,
+        };
+        if !self.status.is_empty() {
+            let texts: Vec<&str> = self.status.values().map(String::as_str).collect();
+            lines.push(shown(&texts.join("  "), look));
+        }
+        lines
+    }
+
+    fn put(&mut self, key: String, lines: Option<Vec<String>>, is_below: bool) {
+        self.above.remove(&key);
+        self.below.remove(&key);
+        if let Some(mut lines) = lines {
+            lines.truncate(WIDGET_ROWS);
+            let side = if is_below { &mut self.below } else { &mut self.above };
+            side.insert(key, lines);
+        }
+    }
+}
+
+fn shown(text: &str, look: &Look<'_>) -> Line {
+    let first = text.lines().next().unwrap_or_default();
+    sgr::line(first, look.style(Role::Text)).cut(look.width)
+}
+
+/// The screen, as extensions reach the user through it.
+pub struct OnFeed {
+    feed: Arc<Feed>,
+    last: AtomicU64,
+}
+
+impl OnFeed {
+    pub fn new(feed: Arc<Feed>) -> Self {
+        Self { feed, last: AtomicU64::new(0) }
+    }
+}
+
+/// A question of an extension on its way to the screen.
+pub struct Asked {
+    number: u64,
+    title: String,
+    text: String,
+    form: Form,
+    reply: Sender<Option<String>>,
+}
+
+enum Form {
+    Choice(Vec<String>),
+    Confirm,
+    Text(String),
+}
+
+impl Ui for OnFeed {
+    fn ask(&self, dialog: &Dialog<'_>, timeout: Option<Duration>, cancel: &CancelToken) -> Option<String> {
+        let (reply, told) = bounded(1);
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let (text, form) = match *dialog {
+            Dialog::Select { options, .. } => (String::new(), Form::Choice(options.to_vec())),
+            Dialog::Confirm { message, .. } => (message.to_owned(), Form::Confirm),
+            Dialog::Input { placeholder, .. } => {
+                (placeholder.unwrap_or_default().to_owned(), Form::Text(String::new()))
+            }
+            Dialog::Editor { prefill, .. } => {
+                (String::new(), Form::Text(prefill.unwrap_or_default().to_owned()))
+            }
+        };
+        let title = dialog.title().to_owned();
+        self.feed.effect(Effect::Ask(Box::new(Asked { number, title, text, form, reply })));
+        let late = timeout.map_or_else(never, after);
+        select! {
+            recv(told) -> answer => return answer.ok().flatten(),
+            recv(cancel.receiver()) -> _ => {}
+            recv(late) -> _ => {}
+        }
+        self.feed.effect(Effect::Update(Update::QuestionOver(number)));
+        None
+    }
+
+    fn show(&self, change: Change) {
+        self.feed.effect(Effect::Show(Box::new(change)));
+    }
+
+    fn problem(&self, Problem { source, event, error }: &Problem) {
+        self.feed.say(Weight::Error, format!("Extension error ({source}): {event}: {error}"));
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.feed.event(event);
+    }
+
+    fn open(&self, number: u64, component: Arc<dyn Component>) -> bool {
+        self.feed.effect(Effect::ShowComponent(number, component));
+        true
+    }
+
+    fn drawn(&self, number: u64, lines: Vec<String>, cursor: Option<(usize, usize)>) {
+        self.feed.effect(Effect::Update(Update::Drawn { number, lines, cursor }));
+    }
+
+    fn close(&self, number: u64) {
+        self.feed.effect(Effect::Update(Update::ComponentOver(number)));
+    }
+
+    fn width(&self) -> usize {
+        let (tell, told) = bounded(1);
+        self.feed.effect(Effect::ReadWidth(tell));
+        told.recv_timeout(READ_MAX).unwrap_or(80)
+    }
+
+    fn editor_text(&self) -> String {
+        let (tell, told) = bounded(1);
+        self.feed.effect(Effect::ReadEditor(tell));
+        told.recv_timeout(READ_MAX).unwrap_or_default()
+    }
+}
+
+/// Shows what an extension asked for.
+pub fn show(app: &mut App, change: Change) {
+    match change {
+        Change::Notify { message, severity } => {
+            let weight = match severity {
+                Severity::Info => Weight::Info,
+                Severity::Warning => Weight::Warning,
+                Severity::Error => Weight::Error,
+            };
+            app.say(weight, &message);
+        }
+        Change::Status { key, text } => match text {
+            Some(text) => drop(app.added.status.insert(key, text)),
+            None => drop(app.added.status.remove(&key)),
+        },
+        Change::Widget { key, lines, is_below } => app.added.put(key, lines, is_below),
+        Change::Header(lines) => app.added.header = lines,
+        Change::Footer(lines) => app.added.footer = lines,
+        Change::Title(title) => app.added.title = Some(title),
+        Change::WorkingMessage(text) => {
+            app.status.activity.working = text.map(|text| plain_text(text.as_bytes()).replace('\n', " "))
+        }
+        Change::EditorText(text) => app.composer.editor.set_text(&text),
+        Change::Paste(text) => {
+            app.composer.editor.paste(&text);
+        }
+    }
+}
+
+/// Opens the dialog of a question.
+pub fn ask(app: &mut App, asked: Asked) {
+    let Asked { number, title, text, form, reply } = asked;
+    let answer = reply.clone();
+    let inner: Box<dyn OnScreen> = match form {
+        Form::Choice(options) => {
+            let answers = options.clone();
+            Box::new(question(&title, &text, &answers, move |at| {
+                let _ = answer.try_send(at.and_then(|at| options.get(at).cloned()));
+                Vec::new()
+            }))
+        }
+        Form::Confirm => Box::new(question(&title, &text, &["Yes", "No"], move |at| {
+            let _ = answer.try_send((at == Some(0)).then(|| YES.to_owned()));
+            Vec::new()
+        })),
+        Form::Text(prefill) => {
+            let title = if text.is_empty() { title } else { format!("{title} ({text})") };
+            let compose = Compose::new(&title, move |text| {
+                let _ = answer.try_send(text);
+                Effect::Draw
+            });
+            Box::new(compose.with_text(&prefill))
+        }
+    };
+    app.open(Question { number, inner, reply });
+}
+
+/// Opens a component.
+pub fn open(app: &mut App, number: u64, component: Arc<dyn Component>) {
+    let drawn = Drawn { number, component, lines: Vec::new(), cursor: None, room: (0, 0), is_leaving: false };
+    app.open(drawn);
+}
+
+/// A component with the focus.
+struct Drawn {
+    number: u64,
+    component: Arc<dyn Component>,
+    lines: Vec<String>,
+    cursor: Option<(usize, usize)>,
+    room: (usize, usize),
+    /// The last key was the one that clears: a second one ends a component that does not end itself.
+    is_leaving: bool,
+}
+
+impl OnScreen for Drawn {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        if self.room != (look.width, rows) {
+            self.room = (look.width, rows);
+            self.component.resize(look.width, rows);
+        }
+        let mut lines: Vec<Line> = self.lines.iter().take(rows).map(|line| shown(line, look)).collect();
+        if let Some((row, column)) = self.cursor
+            && let Some(line) = lines.get_mut(row)
+        {
+            line.cursor = Some(column.min(look.width.saturating_sub(1)));
+        }
+        if lines.is_empty() {
+            lines.push(Line::new());
+        }
+        lines
+    }
+
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        let clears = config.keymap.is(key, AppAction::CLEAR);
+        if clears && std::mem::replace(&mut self.is_leaving, clears) {
+            self.component.dismiss();
+            return vec![Effect::Close];
+        }
+        self.is_leaving = clears;
+        self.component.input(&encode(key), &key.to_string());
+        Vec::new()
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.component.input(&format!("\x1b[200~{text}\x1b[201~"), "");
+    }
+
+    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+        match update {
+            Update::Drawn { number, lines, cursor } if *number == self.number => {
+                (self.lines, self.cursor) = (std::mem::take(lines), *cursor);
+                Step::Stay
+            }
+            Update::ComponentOver(number) if *number == self.number => Step::Close,
+            _ => Step::Stay,
+        }
+    }
+
+    fn dismiss(&mut self) -> Vec<Effect> {
+        self.component.dismiss();
+        Vec::new()
+    }
+}
+
+/// Runs the action that an extension has for a key. False if there is none, or pi cannot do without the key.
+pub fn press(app: &mut App, key: &Key) -> bool {
+    const RESERVED: [Action; 12] = [
+        AppAction::INTERRUPT,
+        AppAction::CLEAR,
+        AppAction::EXIT,
+        AppAction::SUSPEND,
+        AppAction::THINKING_CYCLE,
+        AppAction::THINKING_TOGGLE,
+        AppAction::MODEL_CYCLE_FORWARD,
+        AppAction::MODEL_CYCLE_BACKWARD,
+        AppAction::MODEL_SELECT,
+        AppAction::TOOLS_EXPAND,
+        AppAction::EXTERNAL_EDITOR,
+        AppAction::MESSAGE_FOLLOW_UP,
+    ];
+    if key.typed().is_some() || RESERVED.iter().any(|action| app.config.keymap.is(key, *action)) {
+        return false;
+    }
+    let is_pressed = |name: &str| {
+        Key::parse(name).is_some_and(|wanted| (wanted.code, wanted.modifiers) == (key.code, key.modifiers))
+    };
+    let Some(action) = app.control.added_shortcut(is_pressed) else { return false };
+    let (cancel, feed) = (app.control.root().child(), app.threads.feed.clone());
+    app.begin_thread("shortcut", move || {
+        if let Err(why) = action.run("", &cancel) {
+            feed.say(Weight::Error, format!("Extension error: {}: {why}", action.name()));
+        }
+    });
+    true
+}
+
+/// The dialog of a question, which its extension may withdraw.
+struct Question {
+    number: u64,
+    inner: Box<dyn OnScreen>,
+    reply: Sender<Option<String>>,
+}
+
+impl OnScreen for Question {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        self.inner.lines(look, rows)
+    }
+
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        self.inner.key(key, config)
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.inner.paste(text);
+    }
+
+    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+        match update {
+            Update::QuestionOver(number) if *number == self.number => Step::Close,
+            _ => Step::Stay,
+        }
+    }
+
+    fn dismiss(&mut self) -> Vec<Effect> {
+        let _ = self.reply.try_send(None);
+        Vec::new()
+    }
+}

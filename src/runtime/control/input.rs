@@ -1,0 +1,190 @@
+//! What others add to a session, and how prompts, messages and work of theirs reach it.
+
+use super::Control;
+use crate::agent::message::AgentMessage;
+use crate::base::cancel::CancelToken;
+use crate::llm::message::Block;
+use crate::runtime::addition::{Addition, NamedCommand, Owner, SlashCommand};
+use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
+use crate::runtime::task::Streaming;
+use crate::runtime::ui::{Problem, Ui};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
+
+impl Control {
+    /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
+    pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
+        self.state().set_addition(owner, addition)
+    }
+
+    /// Takes away what `owner` added.
+    pub fn remove_addition(&self, owner: &Owner) {
+        self.state().remove_addition(owner);
+    }
+
+    /// The slash commands that were added.
+    pub fn added_commands(&self) -> Vec<NamedCommand> {
+        self.state().additions.commands()
+    }
+
+    /// The added command that `text` calls, and its arguments.
+    pub fn added_command(&self, text: &str) -> Option<(NamedCommand, String)> {
+        let call = text.strip_prefix('/')?;
+        let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+        let command = self.added_commands().into_iter().find(|command| command.name == name)?;
+        Some((command, arguments.to_owned()))
+    }
+
+    /// The action that was added for the key that `is_pressed` knows.
+    pub fn added_shortcut(&self, is_pressed: impl Fn(&str) -> bool) -> Option<Arc<dyn SlashCommand>> {
+        let state = self.state();
+        let mut shortcuts = state.additions.shortcuts();
+        shortcuts.find(|(key, _)| is_pressed(key)).map(|(_, action)| action.clone())
+    }
+
+    /// Where the tool with this name comes from; none for a built-in one.
+    pub fn tool_source(&self, name: &str) -> Option<Value> {
+        self.state().additions.source(name).cloned()
+    }
+
+    /// Sets the surface that reaches the user.
+    pub fn set_ui(&self, ui: Arc<dyn Ui>) {
+        *self.0.ui.lock().unwrap_or_else(PoisonError::into_inner) = Some(ui);
+    }
+
+    pub fn ui(&self) -> Option<Arc<dyn Ui>> {
+        self.0.ui.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds a group of handlers.
+    pub fn add_hooks(&self, hooks: Arc<dyn Hooks>) {
+        self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner).0.push(hooks);
+    }
+
+    pub(crate) fn hooked(&self) -> Hooked {
+        self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits a moment for handlers that are being started.
+    pub fn settle_hooks(&self) {
+        self.hooked().0.iter().for_each(|hooks| hooks.settle());
+    }
+
+    pub(crate) fn close_hooks(&self) {
+        self.hooked().0.iter().for_each(|hooks| hooks.close());
+    }
+
+    /// True if a prompt has to wait for others before it is taken: it calls an added command, or is looked at.
+    pub fn is_looked_at(&self, text: &str) -> bool {
+        self.added_command(text).is_some() || self.hooked().wants("input")
+    }
+
+    /// Runs the added command that `text` calls, or lets handlers look at the text. Gives the prompt to go on with;
+    /// none if it is dealt with. Waits for others: not for the session's thread.
+    pub fn take_input(
+        &self,
+        text: String,
+        images: Vec<Block>,
+        source: InputSource,
+        streaming: Option<Streaming>,
+        cancel: &CancelToken,
+    ) -> Option<(String, Vec<Block>)> {
+        if let Some((named, arguments)) = self.added_command(&text) {
+            if let Err(error) = named.command.run(&arguments, cancel) {
+                let source = named.source["path"].as_str().unwrap_or_default().to_owned();
+                let event = format!("command:{}", named.name);
+                self.report(&Problem { source, event, error });
+            }
+            return None;
+        }
+        let streaming = streaming.map(|streaming| match streaming {
+            Streaming::Steer => "steer",
+            Streaming::FollowUp => "followUp",
+        });
+        let mut is_handled = false;
+        let fields = || {
+            let mut fields = json!({"text": text, "source": source.name()});
+            if !images.is_empty() {
+                fields["images"] = json!(images);
+            }
+            if let Some(streaming) = streaming.filter(|_| !self.is_idle()) {
+                fields["streamingBehavior"] = streaming.into();
+            }
+            fields
+        };
+        let event = self.hooked().ask("input", fields, cancel, &mut |event, result| {
+            let mut result = result.unwrap_or_default();
+            match result["action"].as_str() {
+                Some("handled") => {
+                    is_handled = true;
+                    return ControlFlow::Break(());
+                }
+                Some("transform") => {
+                    for name in ["text", "images"] {
+                        if let Some(value) = result.get_mut(name).filter(|value| !value.is_null()) {
+                            event[name] = value.take();
+                        }
+                    }
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        match event {
+            _ if is_handled => None,
+            None => Some((text, images)),
+            Some(mut event) => {
+                let images = event.get_mut("images").and_then(|images| read(images.take())).unwrap_or(images);
+                Some((event["text"].as_str().map_or(text, str::to_owned), images))
+            }
+        }
+    }
+
+    /// Asks what is to be added to the run of `message`.
+    pub(crate) fn prepare_run(&self, message: &AgentMessage, cancel: &CancelToken) -> Preparation {
+        let mut preparation = Preparation::default();
+        let hooked = self.hooked();
+        if !hooked.wants("before_agent_start") {
+            return preparation;
+        }
+        let (prompt, options) = self.system_prompt();
+        let fields = || {
+            let mut fields = match message {
+                AgentMessage::User(user) => {
+                    let blocks = user.content.to_blocks();
+                    let images: Vec<&Block> =
+                        blocks.iter().filter(|block| matches!(block, Block::Image(_))).collect();
+                    let text: String = blocks.iter().filter_map(Block::as_text).collect();
+                    let mut fields = json!({"messageType": "user", "prompt": text});
+                    if !images.is_empty() {
+                        fields["images"] = json!(images);
+                    }
+                    fields
+                }
+                message => json!({"messageType": "custom", "message": message}),
+            };
+            fields["systemPrompt"] = prompt.into();
+            fields["systemPromptOptions"] = options;
+            fields
+        };
+        hooked.ask("before_agent_start", fields, cancel, &mut |event, result| {
+            let mut result = result.unwrap_or_default();
+            if let Some(text) = result["systemPrompt"].as_str() {
+                preparation.system_prompt = Some(text.to_owned());
+                event["systemPrompt"] = text.into();
+            }
+            let message = result.get_mut("message").filter(|message| message.is_object()).map(Value::take);
+            preparation.messages.extend(message.and_then(custom_message));
+            ControlFlow::Continue(())
+        });
+        preparation
+    }
+
+    /// Shows a failure of a part that was added.
+    pub fn report(&self, problem: &Problem) {
+        if let Some(ui) = self.ui() {
+            ui.problem(problem);
+        }
+    }
+}

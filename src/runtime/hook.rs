@@ -1,0 +1,312 @@
+//! Others who take part in a session: told what happens, and asked before something does.
+//!
+//! An event is a JSON object with its `type`, in the shape that `docs/extensions.md` describes. Handlers are asked one
+//! after another, each with what the ones before have changed; what a result means for an event is decided here.
+
+use super::event::Event;
+use super::event_json;
+use crate::agent::message::AgentMessage;
+use crate::agent::run::Refusal;
+use crate::agent::tool::ToolOutput;
+use crate::base::cancel::CancelToken;
+use crate::llm::message::{Block, ToolCall, Usage};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Takes the result of a handler, or why it has none, and may change the event for the handlers that follow.
+pub type Fold<'a> = &'a mut dyn FnMut(&mut Value, Result<Value, String>) -> ControlFlow<()>;
+
+/// A group of handlers.
+pub trait Hooks: Send + Sync {
+    /// True if a handler takes events of this type.
+    fn wants(&self, event: &str) -> bool {
+        let _ = event;
+        false
+    }
+
+    /// Asks every handler of the event's type. Failures are reported before `fold` learns of them.
+    fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
+        let _ = (event, cancel, fold);
+    }
+
+    /// Called when the session is open, before the first event. May wait a moment for handlers that are being started.
+    fn settle(&self) {}
+
+    /// Called on the session's thread before each prompt runs. May wait until `cancel` is cancelled.
+    fn before_prompt(&self, cancel: &CancelToken) {
+        let _ = cancel;
+    }
+
+    /// Called after the last event.
+    fn close(&self) {}
+}
+
+/// The hooks of a session at one moment.
+#[derive(Clone, Default)]
+pub(crate) struct Hooked(pub Vec<Arc<dyn Hooks>>);
+
+impl Hooked {
+    pub fn wants(&self, event: &str) -> bool {
+        self.0.iter().any(|hooks| hooks.wants(event))
+    }
+
+    /// Asks all handlers of `name`. Gives the event as they left it; none if nobody takes such events.
+    pub fn ask(
+        &self,
+        name: &str,
+        fields: impl FnOnce() -> Value,
+        cancel: &CancelToken,
+        fold: Fold<'_>,
+    ) -> Option<Value> {
+        if !self.wants(name) {
+            return None;
+        }
+        let mut event = json!({"type": name});
+        if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields()) {
+            event.extend(fields);
+        }
+        let mut is_over = false;
+        for hooks in self.0.iter().filter(|hooks| hooks.wants(name)) {
+            hooks.ask(&mut event, cancel, &mut |event, result| {
+                let flow = fold(event, result);
+                is_over |= flow.is_break();
+                flow
+            });
+            if is_over {
+                break;
+            }
+        }
+        Some(event)
+    }
+
+    pub fn tell(&self, name: &str, fields: impl FnOnce() -> Value, cancel: &CancelToken) {
+        self.ask(name, fields, cancel, &mut |_, _| ControlFlow::Continue(()));
+    }
+
+    /// Asks whether something may happen. False if a handler cancels it.
+    pub fn permits(&self, name: &str, fields: impl FnOnce() -> Value, cancel: &CancelToken) -> bool {
+        let mut is_cancelled = false;
+        self.ask(name, fields, cancel, &mut |_, result| match result {
+            Ok(result) if result["cancel"] == true => {
+                is_cancelled = true;
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        !is_cancelled
+    }
+
+    /// Tells an event of the session in its JSON form, with further fields.
+    pub fn event(&self, event: &Event<'_>, more: impl FnOnce() -> Value, cancel: &CancelToken) {
+        if self.0.is_empty() {
+            return;
+        }
+        let Some(name) = event_json::name(event) else { return };
+        self.tell(
+            name,
+            || {
+                let mut fields = event_json::to_value(event);
+                if let (Value::Object(fields), Value::Object(more)) = (&mut fields, more()) {
+                    fields.extend(more);
+                }
+                fields
+            },
+            cancel,
+        );
+    }
+
+    /// The message as handlers of `message_end` have it. Its role stays.
+    pub fn message_end(&self, message: AgentMessage, cancel: &CancelToken) -> AgentMessage {
+        let fields = || json!({"message": message});
+        let event = self.ask("message_end", fields, cancel, &mut |event, result| {
+            if let Ok(Value::Object(mut result)) = result
+                && let Some(changed) = result.remove("message")
+                && changed["role"] == event["message"]["role"]
+                && serde_json::from_value::<AgentMessage>(changed.clone())
+                    .is_ok_and(|message| !matches!(message, AgentMessage::Unknown(_)))
+            {
+                event["message"] = changed;
+            }
+            ControlFlow::Continue(())
+        });
+        let changed = event.and_then(|mut event| read(event["message"].take()));
+        changed.unwrap_or(message)
+    }
+
+    /// The messages of a request as handlers have them; none if nothing changed.
+    pub fn context(&self, messages: &[AgentMessage], cancel: &CancelToken) -> Option<Vec<AgentMessage>> {
+        let is_system = |message: &&AgentMessage| matches!(message, AgentMessage::System(_));
+        let spoken: Vec<&AgentMessage> = messages.iter().filter(|message| !is_system(message)).collect();
+        let changed = self.changed_messages("context", &spoken, cancel).map(|mut changed| {
+            changed.retain(|message| !is_system(&message));
+            restored(messages, changed)
+        });
+        let before = changed.as_deref().unwrap_or(messages);
+        let all: Vec<&AgentMessage> = before.iter().collect();
+        self.changed_messages("context_with_system", &all, cancel).or(changed)
+    }
+
+    fn changed_messages(
+        &self,
+        name: &str,
+        messages: &[&AgentMessage],
+        cancel: &CancelToken,
+    ) -> Option<Vec<AgentMessage>> {
+        let mut is_changed = false;
+        let event = self.ask(name, || json!({"messages": messages}), cancel, &mut |event, result| {
+            if let Ok(Value::Object(mut result)) = result
+                && let Some(changed) = result.remove("messages").filter(Value::is_array)
+            {
+                event["messages"] = changed;
+                is_changed = true;
+            }
+            ControlFlow::Continue(())
+        });
+        event.filter(|_| is_changed).and_then(|mut event| read(event["messages"].take()))
+    }
+
+    /// Asks about a call that is about to run. Gives the arguments to run it with.
+    pub fn tool_call(
+        &self,
+        call: &ToolCall,
+        arguments: Map<String, Value>,
+        cancel: &CancelToken,
+    ) -> Result<Map<String, Value>, Refusal> {
+        let mut refusal = None;
+        let fields = || json!({"toolCallId": call.id, "toolName": call.name, "input": arguments});
+        let event = self.ask("tool_call", fields, cancel, &mut |event, result| match result {
+            Ok(mut result) => {
+                if result["block"] == true {
+                    let reason = result["reason"].as_str().filter(|reason| !reason.is_empty());
+                    let reason = reason.unwrap_or("Tool execution was blocked by an extension");
+                    let terminate = result["terminate"] == true;
+                    refusal = Some(Refusal { reason: reason.to_owned(), terminate });
+                    return ControlFlow::Break(());
+                }
+                if let Some(input) = result.get_mut("input").filter(|input| input.is_object()) {
+                    event["input"] = input.take();
+                }
+                ControlFlow::Continue(())
+            }
+            Err(why) => {
+                let reason =
+                    format!("The call was not executed: a handler that decides on calls failed: {why}");
+                refusal = Some(Refusal { reason, terminate: false });
+                ControlFlow::Break(())
+            }
+        });
+        match (refusal, event) {
+            (Some(refusal), _) => Err(refusal),
+            (None, Some(mut event)) => Ok(match event["input"].take() {
+                Value::Object(input) => input,
+                _ => arguments,
+            }),
+            (None, None) => Ok(arguments),
+        }
+    }
+
+    /// Lets handlers change the result of a call.
+    pub fn tool_result(
+        &self,
+        call: &ToolCall,
+        output: &mut ToolOutput,
+        is_error: &mut bool,
+        cancel: &CancelToken,
+    ) {
+        let fields = || {
+            let mut fields = json!({"toolCallId": call.id, "toolName": call.name, "input": call.arguments,
+                "content": output.content, "details": output.details, "isError": *is_error});
+            if let Some(structured) = &output.structured {
+                fields["structuredContent"] = structured.clone();
+            }
+            if let Some(usage) = &output.usage {
+                fields["usage"] = json!(usage);
+            }
+            fields
+        };
+        let event = self.ask("tool_result", fields, cancel, &mut |event, result| {
+            if let (Value::Object(event), Ok(Value::Object(result))) = (event, result) {
+                if result.contains_key("content") && !result.contains_key("structuredContent") {
+                    event.remove("structuredContent");
+                }
+                let known = ["content", "details", "structuredContent", "isError", "usage"];
+                event.extend(result.into_iter().filter(|(name, _)| known.contains(&&**name)));
+            }
+            ControlFlow::Continue(())
+        });
+        let Some(mut event) = event else { return };
+        if let Some(content) = read::<Vec<Block>>(event["content"].take()) {
+            output.content = content;
+        }
+        output.details = Some(event["details"].take()).filter(|details| !details.is_null());
+        output.structured = Some(event["structuredContent"].take()).filter(|value| !value.is_null());
+        output.usage = read::<Usage>(event["usage"].take()).or(output.usage.take());
+        *is_error = event["isError"].as_bool().unwrap_or(*is_error);
+    }
+}
+
+/// `changed` with the system messages of `messages` where they stood: before the message that followed them, if that
+/// is still there, else at the end of those before.
+fn restored(messages: &[AgentMessage], changed: Vec<AgentMessage>) -> Vec<AgentMessage> {
+    let mut out = Vec::with_capacity(messages.len());
+    let mut changed = changed.into_iter();
+    let spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_))).count();
+    // A shorter conversation has lost its oldest messages: those that stay are counted from the end.
+    let mut skipped = spoken.saturating_sub(changed.len());
+    for message in messages {
+        match message {
+            AgentMessage::System(_) => out.push(message.clone()),
+            _ if skipped > 0 => skipped -= 1,
+            _ => out.extend(changed.next()),
+        }
+    }
+    out.extend(changed);
+    out
+}
+
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
+}
+
+/// Where a prompt comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputSource {
+    Interactive,
+    Rpc,
+    Extension,
+}
+
+impl InputSource {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Rpc => "rpc",
+            Self::Extension => "extension",
+        }
+    }
+}
+
+/// What is added to a run before it begins.
+#[derive(Default)]
+pub(crate) struct Preparation {
+    pub messages: Vec<AgentMessage>,
+    /// The whole system prompt, in place of the session's.
+    pub system_prompt: Option<String>,
+}
+
+/// A message of a part that was added, from `customType`, `content`, `display` and `details`.
+pub fn custom_message(mut fields: Value) -> Option<AgentMessage> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "customType")]
+        _custom_type: String,
+    }
+    Named::deserialize(&fields).ok()?;
+    fields["role"] = "custom".into();
+    fields["timestamp"] = crate::llm::message::now_ms().into();
+    let message = read(fields)?;
+    matches!(message, AgentMessage::Custom(_)).then_some(message)
+}

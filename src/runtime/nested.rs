@@ -1,0 +1,275 @@
+//! Work that a part of the session asks for on its own: a tool inside a tool call, an answer of a model outside the
+//! conversation, messages that no user typed.
+
+use super::control::{Begin, Control, Streaming};
+use super::event::{Event, Listener};
+use super::hook::InputSource;
+use super::session::Session;
+use super::task::{Ask, Task};
+use super::tree::Move;
+use crate::agent::event::AgentEvent;
+use crate::agent::message::{self, AgentMessage};
+use crate::agent::run::{Fatal, Refusal};
+use crate::agent::schema;
+use crate::agent::tool::{Invocation, ToolError, ToolOutput};
+use crate::base::cancel::CancelToken;
+use crate::llm::context::Context;
+use crate::llm::message::{
+    AssistantMessage, Block, Content, Message, SystemMessage, ToolCall, ToolSpec, now_ms,
+};
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::stream::StreamHandle;
+use crate::session::entry::Custom;
+use crate::wire;
+use crossbeam_channel::{bounded, select};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::thread;
+
+/// When a message that no user typed reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Now(Streaming),
+    /// With the next prompt.
+    NextTurn,
+}
+
+/// A request outside the conversation.
+pub struct Nested {
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    pub max_tokens: Option<u64>,
+    pub system_prompt: Option<String>,
+    pub tools: Vec<ToolSpec>,
+    pub messages: Vec<AgentMessage>,
+}
+
+impl Control {
+    /// Calls a tool of the session from inside another one: checked, asked about and hooked as the calls of the model
+    /// are. A failure is a result, too; gives whether it is one.
+    pub fn execute(
+        &self,
+        id: &str,
+        name: &str,
+        arguments: Map<String, Value>,
+        update: &(dyn Fn(ToolOutput) + Sync),
+        cancel: &CancelToken,
+    ) -> (ToolOutput, bool) {
+        let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, ..ToolCall::default() };
+        let (mut output, mut is_error) = match self.execute_checked(&call, update, cancel) {
+            Ok(output) => (output, false),
+            Err(ToolError { message, details, structured }) => {
+                let structured = structured.map(|data| *data);
+                (ToolOutput { details, structured, ..ToolOutput::text(message) }, true)
+            }
+        };
+        self.hooked().tool_result(&call, &mut output, &mut is_error, cancel);
+        (output, is_error)
+    }
+
+    fn execute_checked(
+        &self,
+        call: &ToolCall,
+        update: &(dyn Fn(ToolOutput) + Sync),
+        cancel: &CancelToken,
+    ) -> Result<ToolOutput, ToolError> {
+        let tool = self
+            .callable(&call.name)
+            .ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
+        let shaped = tool.prepare(call.arguments.clone());
+        let spec = &tool.info().spec;
+        let arguments = schema::validate(&spec.name, &spec.parameters, &shaped)?;
+        let arguments = self
+            .hooked()
+            .tool_call(call, arguments, cancel)
+            .map_err(|Refusal { reason, .. }| ToolError::new(reason))?;
+        let model = self.models().current();
+        tool.run(&Invocation { id: &call.id, arguments: &arguments, cancel, model: &model, update })
+    }
+
+    /// Asks a model outside the conversation.
+    pub fn complete(&self, nested: Nested, cancel: &CancelToken) -> AssistantMessage {
+        let Nested { model, thinking, max_tokens, system_prompt, tools, messages } = nested;
+        let session = self.log().header().id.clone();
+        let services = self.config().services.clone();
+        let thinking = model.clamp_thinking(thinking);
+        let mut stream = match services.request(&model, thinking, &session, cancel) {
+            Ok(mut request) => {
+                request.options.max_tokens = max_tokens;
+                let mut all: Vec<Message> = Vec::new();
+                if system_prompt.is_some() || !tools.is_empty() {
+                    let system = SystemMessage {
+                        content: Content::Text(system_prompt.unwrap_or_default()),
+                        tools_added: tools,
+                        timestamp: now_ms(),
+                        ..SystemMessage::default()
+                    };
+                    all.push(Message::System(Arc::new(system)));
+                }
+                all.extend(message::to_llm(&messages));
+                wire::stream(&request.model, Context { messages: all }, request.options, cancel)
+            }
+            Err(error) => StreamHandle::failed(&model, error),
+        };
+        while stream.next_event().is_some() {}
+        stream.finish().0
+    }
+
+    /// Gives a message to the session: queued during a run; else it starts one if `triggers`, or joins the
+    /// conversation.
+    pub fn send(&self, message: AgentMessage, delivery: Delivery, triggers: bool) -> Result<(), String> {
+        let streaming = match delivery {
+            Delivery::NextTurn => {
+                self.state().next_turn.push(message);
+                return Ok(());
+            }
+            Delivery::Now(streaming) => streaming,
+        };
+        if self.state().is_running() {
+            let ui = self.ui();
+            let mut emit = |event: &Event<'_>| {
+                if let Some(ui) = &ui {
+                    ui.event(event);
+                }
+            };
+            match streaming {
+                Streaming::Steer => self.queue().steer(message, &mut emit),
+                Streaming::FollowUp => self.queue().follow_up(message, &mut emit),
+            }
+            return Ok(());
+        }
+        self.hand_over(match triggers {
+            true => Task::Prompt(message, streaming),
+            false => Task::Append(message),
+        })
+    }
+
+    /// Appends state of a part of the session, which the model does not see. Gives the id of the entry.
+    pub fn append_custom(&self, custom_type: String, data: Option<Value>) -> Result<String, String> {
+        let entry = self.log().append(Custom { custom_type, data, ..Custom::default() });
+        let entry = entry.map_err(|error| error.to_string())?;
+        if let Some(ui) = self.ui() {
+            ui.event(&Event::EntryAppended { entry: &entry });
+        }
+        Ok(entry.id)
+    }
+}
+
+impl Session {
+    /// Runs the tasks that were handed over, until there is none.
+    pub fn run_tasks(&mut self, listener: Listener<'_>) {
+        while let Ok(task) = self.control().tasks().try_recv() {
+            self.carry_out(task, listener);
+        }
+    }
+
+    /// Does what was handed over.
+    pub fn carry_out(&mut self, task: Task, listener: Listener<'_>) {
+        let done = match task {
+            Task::Prompt(message, streaming) => self.ask_again(message, streaming, listener),
+            Task::Append(message) => self.append_message(message, listener),
+            Task::Ask(ask, reply) => {
+                // Who asked may have gone.
+                let _ = reply.try_send(self.answer(ask, listener));
+                return;
+            }
+        };
+        if let Err(Fatal(reason)) = done {
+            let _ = listener(&Event::Failed { reason: &reason });
+        }
+    }
+
+    fn answer(&mut self, ask: Ask, listener: Listener<'_>) -> Result<Value, String> {
+        let fault = |error: &dyn std::fmt::Display| error.to_string();
+        let happened = |done: bool| json!({"cancelled": !done});
+        match ask {
+            Ask::New { parent } => self.start_new(parent).map(happened).map_err(|error| fault(&error)),
+            Ask::Switch(path) => self.open_other(&path).map(happened).map_err(|error| fault(&error)),
+            Ask::ForkAt(entry) => self.fork_at(&entry).map(happened).map_err(|error| fault(&error)),
+            Ask::ForkBefore(entry) => {
+                let text = self.fork_before(&entry).map_err(|error| fault(&error))?;
+                Ok(match text {
+                    Some(text) => json!({"cancelled": false, "text": text}),
+                    None => json!({"cancelled": true}),
+                })
+            }
+            Ask::Reload => self.reload().map(|()| Value::Null).map_err(|error| fault(&error)),
+            Ask::Compact { instructions } => {
+                let ticket = self.control().begin_compaction()?;
+                let done = self.compact(instructions.as_deref(), listener, &ticket.cancel);
+                let done = done.map_err(|error| fault(&error))?;
+                serde_json::to_value(done).map_err(|error| fault(&error))
+            }
+            Ask::Navigate { target, summarize, instructions, replace_instructions, label } => {
+                let ticket = self.control().begin_compaction()?;
+                let how = Move {
+                    summarize,
+                    instructions: instructions.as_deref(),
+                    replace_instructions,
+                    label: label.as_deref(),
+                };
+                let moved = self.navigate(&target, how, listener, &ticket.cancel);
+                let moved = moved.map_err(|error| fault(&error))?;
+                Ok(json!({"cancelled": moved.cancelled, "editorText": moved.editor_text}))
+            }
+        }
+    }
+
+    /// As [`Control::take_input`], for the session's own thread: tasks are run while others are waited for.
+    pub fn take_input(
+        &mut self,
+        text: String,
+        images: Vec<Block>,
+        source: InputSource,
+        listener: Listener<'_>,
+    ) -> Result<Option<(String, Vec<Block>)>, Fatal> {
+        if !self.control().is_looked_at(&text) {
+            return Ok(Some((text, images)));
+        }
+        let control = self.control().clone();
+        let (tasks, root) = (control.tasks().clone(), control.root().clone());
+        let (tell, told) = bounded(1);
+        let look = move || {
+            let _ = tell.send(control.take_input(text, images, source, None, control.root()));
+        };
+        thread::Builder::new()
+            .name("input".into())
+            .spawn(look)
+            .map_err(|error| Fatal(format!("Cannot start a thread: {error}")))?;
+        loop {
+            select! {
+                recv(told) -> taken => {
+                    // What was asked for while the command ran comes first.
+                    self.run_tasks(listener);
+                    return Ok(taken.unwrap_or_default());
+                }
+                recv(tasks) -> task => if let Ok(task) = task {
+                    self.carry_out(task, listener);
+                },
+                recv(root.receiver()) -> _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Runs `message` as a prompt; if a run has begun meanwhile it is queued.
+    fn ask_again(
+        &mut self,
+        message: AgentMessage,
+        streaming: Streaming,
+        listener: Listener<'_>,
+    ) -> Result<(), Fatal> {
+        let taken =
+            self.control().begin(Some(streaming), || message.clone(), &mut |event| drop(listener(event)));
+        match taken.map_err(Fatal)? {
+            Begin::Run(ticket) => self.ask(ticket, message, &mut || {}, listener),
+            Begin::Queued => Ok(()),
+        }
+    }
+
+    /// Adds a message to the conversation of an idle session.
+    fn append_message(&mut self, message: AgentMessage, listener: Listener<'_>) -> Result<(), Fatal> {
+        self.control().log().append_message(&message)?;
+        listener(&Event::Agent(AgentEvent::MessageStart { message: &message }))?;
+        listener(&Event::Agent(AgentEvent::MessageEnd { message: &message }))
+    }
+}

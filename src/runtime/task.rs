@@ -1,0 +1,47 @@
+//! Work for the session's thread that others than its mode hand in.
+
+use crate::agent::message::AgentMessage;
+use crossbeam_channel::Sender;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Where a prompt goes that comes during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streaming {
+    Steer,
+    FollowUp,
+}
+
+/// Takes what came of a task.
+pub type Reply = Sender<Result<Value, String>>;
+
+/// What the session's thread is to do. Events go to the mode's listener.
+pub enum Task {
+    /// Runs a message as a prompt; if a run has begun meanwhile it is queued.
+    Prompt(AgentMessage, Streaming),
+    /// Adds a message to the conversation.
+    Append(AgentMessage),
+    /// Anything that has an answer.
+    Ask(Ask, Reply),
+}
+
+/// A change of the conversation, with an answer.
+pub enum Ask {
+    New {
+        parent: Option<String>,
+    },
+    Switch(PathBuf),
+    ForkBefore(String),
+    ForkAt(String),
+    Reload,
+    Compact {
+        instructions: Option<String>,
+    },
+    Navigate {
+        target: String,
+        summarize: bool,
+        instructions: Option<String>,
+        replace_instructions: bool,
+        label: Option<String>,
+    },
+}

@@ -1,0 +1,202 @@
+//! Programs that live beside pi and are talked to over stdin and stdout: extensions, servers of tools.
+//!
+//! A peer leads a session of its own, and ends with all that it started: at its own end, when it is killed, and when
+//! pi ends, however that happens.
+
+use super::family::{self, Family, MARKER};
+use super::group::Group;
+use super::{Entry, commands, lifeline, set_apart};
+use crate::base::cancel::CancelToken;
+use crate::base::memory;
+use crossbeam_channel::{Receiver, after, bounded, never, select};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Stack of the threads that serve a peer, in bytes.
+pub const STACK: usize = 512 << 10;
+
+/// A program to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub path: PathBuf,
+    pub args: Vec<OsString>,
+    pub cwd: PathBuf,
+    /// The complete environment.
+    pub env: BTreeMap<OsString, OsString>,
+}
+
+/// A started program, and our ends of its pipes.
+pub struct Peer {
+    pub stdin: PipeWriter,
+    pub stdout: PipeReader,
+    pub stderr: PipeReader,
+    pub process: PeerProcess,
+}
+
+/// The processes of a peer. Dropping it leaves them alone.
+pub struct PeerProcess {
+    family: Family,
+    ended: Receiver<Option<i32>>,
+    /// Kept open for those who wake a reader: nobody reads.
+    _wake: PipeReader,
+}
+
+impl PeerProcess {
+    /// Kills all processes. Returns when they are gone or cannot be killed.
+    pub fn kill(&self) {
+        self.family.kill();
+    }
+
+    /// Receives the exit code, once, when the program has ended; 128 plus the number of a signal that ended it.
+    pub fn ended(&self) -> &Receiver<Option<i32>> {
+        &self.ended
+    }
+
+    /// Resident memory of all processes, in bytes, where the system tells.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let members = self.family.members();
+        members.iter().map(|member| memory::resident_bytes(member.pid)).sum()
+    }
+}
+
+/// Starts a program.
+pub fn start(program: &Program) -> io::Result<Peer> {
+    let id = {
+        let mut commands = commands();
+        if commands.closed {
+            return Err(io::Error::other("pi is ending"));
+        }
+        commands.take_id()
+    };
+    let (stdin, ours_in) = io::pipe()?;
+    let (ours_out, stdout) = io::pipe()?;
+    let (ours_err, stderr) = io::pipe()?;
+    let (wake, wake_writer) = io::pipe()?;
+    // The thread comes first: once the program runs, nothing can fail any more.
+    let (hand_over, handed_over) = bounded::<(Family, Option<lifeline::Start>)>(1);
+    let (tell, ended) = bounded(1);
+    thread::Builder::new().name("pi-wait".into()).stack_size(STACK).spawn(move || {
+        let Ok((family, start)) = handed_over.recv() else { return };
+        if let Some(start) = start {
+            start.launch();
+        }
+        family.group().await_end();
+        // What it started goes with it.
+        family.kill();
+        lifeline::ended(id);
+        let code = family.group().close();
+        commands().running.remove(&id);
+        let _ = tell.send(code);
+    })?;
+
+    let mut process = Command::new(&program.path);
+    process
+        .args(&program.args)
+        .current_dir(&program.cwd)
+        .env_clear()
+        .envs(&program.env)
+        .env(MARKER, family::marker(id))
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
+    set_apart(&mut process);
+    let start = lifeline::begins(id);
+    let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
+    // Our copies of its ends go, else the pipes would never be over.
+    drop(process);
+
+    let group = Arc::new(Group::new(child, wake_writer));
+    lifeline::began(id, group.number().id);
+    let family = Family::new(id, group.clone());
+    let closed = {
+        let mut commands = commands();
+        let entry = Entry { family: family.clone(), ended: false, keep: false };
+        commands.running.insert(id, entry);
+        commands.closed
+    };
+    if closed {
+        group.kill();
+    }
+    let _ = hand_over.send((family.clone(), start));
+    Ok(Peer {
+        stdin: ours_in,
+        stdout: ours_out,
+        stderr: ours_err,
+        process: PeerProcess { family, ended, _wake: wake },
+    })
+}
+
+/// What came of a program that was run to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// None if a signal of ours ended it.
+    pub code: Option<i32>,
+    /// It was ended here: cancelled, late, or it printed too much.
+    pub killed: bool,
+    /// It printed more than was to be kept.
+    pub truncated: bool,
+}
+
+/// Runs a program without input to its end. Its output may have `output_max` bytes, both streams together.
+pub fn run(
+    program: &Program,
+    limit: Option<Duration>,
+    output_max: usize,
+    cancel: &CancelToken,
+) -> io::Result<Ran> {
+    let Peer { stdin, stdout, stderr, process } = start(program)?;
+    drop(stdin);
+    let room = AtomicUsize::new(output_max);
+    let full = CancelToken::new();
+    let late = limit.map_or_else(never, after);
+    thread::scope(|scope| {
+        let collect = |mut pipe: PipeReader| {
+            let (room, full) = (&room, &full);
+            move || {
+                let (mut bytes, mut part) = (Vec::new(), vec![0; 32 << 10]);
+                while let Ok(count @ 1..) = pipe.read(&mut part) {
+                    let before = room
+                        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| {
+                            Some(room.saturating_sub(count))
+                        })
+                        .unwrap_or_default();
+                    bytes.extend_from_slice(part.get(..count.min(before)).unwrap_or_default());
+                    if count > before {
+                        full.cancel();
+                    }
+                }
+                bytes
+            }
+        };
+        let thread = || thread::Builder::new().name("pi-exec".into()).stack_size(STACK);
+        let readers = thread()
+            .spawn_scoped(scope, collect(stdout))
+            .and_then(|out| Ok((out, thread().spawn_scoped(scope, collect(stderr))?)));
+        let (out, err) = readers.inspect_err(|_| process.kill())?;
+        let mut ran = Ran::default();
+        select! {
+            recv(process.ended()) -> code => ran.code = code.ok().flatten(),
+            recv(cancel.receiver()) -> _ => ran.killed = true,
+            recv(full.receiver()) -> _ => (ran.killed, ran.truncated) = (true, true),
+            recv(late) -> _ => ran.killed = true,
+        }
+        if ran.killed {
+            process.kill();
+            let _ = process.ended().recv_timeout(Duration::from_secs(1));
+        }
+        ran.stdout = out.join().unwrap_or_default();
+        ran.stderr = err.join().unwrap_or_default();
+        // What came after the last look.
+        ran.truncated |= full.is_cancelled();
+        Ok(ran)
+    })
+}

@@ -1,0 +1,248 @@
+//! Extensions and a client of RPC mode: commands, questions, calls.
+
+use super::{hello, install, log};
+use crate::agent::World;
+use crate::server::{PATIENCE, Reply};
+use crate::world;
+use pi::client::Client;
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+pub fn client(world: &World) -> Client {
+    let mut pi = world.pi().words("--mode rpc --model mock/m1");
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    client
+}
+
+fn until(client: &mut Client, kind: &str) -> Value {
+    let events = client.events_until(kind).unwrap_or_else(|error| panic!("no {kind}: {error}"));
+    events.last().unwrap().clone()
+}
+
+#[test]
+fn a_command_is_listed_and_handled() {
+    let (world, server) = world([]);
+    let arms = "    *'\"method\":\"command.run\"'*) call n ui.notify '{\"message\":\"ran\",\"type\":\"warning\"}'; ok null ;;\n";
+    install(&world, "cmd", &json!({"commands": [{"name": "do", "description": "Does"}]}), arms);
+    let mut client = client(&world);
+    let commands = client.request("get_commands", json!({})).unwrap()["commands"].clone();
+    assert_eq!(commands[0]["name"], "do");
+    assert_eq!(commands[0]["source"], "extension");
+    assert_eq!(commands[0]["sourceInfo"]["scope"], "user");
+    let answer = client.request("prompt", json!({"message": "/do it"})).unwrap();
+    assert_eq!(answer, json!({"disposition": "handled"}));
+    let shown = until(&mut client, "extension_ui_request");
+    assert_eq!(
+        (&shown["method"], &shown["message"], &shown["notifyType"]),
+        (&json!("notify"), &json!("ran"), &json!("warning"))
+    );
+    assert!(client.close().unwrap().success());
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn questions_reach_the_client_and_answers_the_program() {
+    let rows = [
+        (
+            "select",
+            json!({"title": "T", "options": ["a", "b"]}),
+            json!({"value": "b"}),
+            json!({"value": "b"}),
+        ),
+        (
+            "select",
+            json!({"title": "T", "options": ["a"]}),
+            json!({"cancelled": true}),
+            json!({"value": null}),
+        ),
+        (
+            "confirm",
+            json!({"title": "T", "message": "M"}),
+            json!({"confirmed": true}),
+            json!({"confirmed": true}),
+        ),
+        (
+            "confirm",
+            json!({"title": "T", "message": "M"}),
+            json!({"confirmed": false}),
+            json!({"confirmed": false}),
+        ),
+        ("input", json!({"title": "T", "placeholder": "P"}), json!({"value": "x"}), json!({"value": "x"})),
+        ("editor", json!({"title": "T", "prefill": "P"}), json!({"value": "x\ny"}), json!({"value": "x\ny"})),
+    ];
+    for (method, params, answer, expected) in rows {
+        let (world, _server) = world([]);
+        let arms = format!(
+            "    *'\"method\":\"command.run\"'*) saved=$id; call q ui.{method} '{params}' ;;\n    *'\"id\":\"q\"'*) ok null \"$saved\" ;;\n"
+        );
+        install(&world, "cmd", &json!({"commands": [{"name": "ask"}]}), &arms);
+        let mut client = client(&world);
+        let id = client.send("prompt", json!({"message": "/ask"})).unwrap();
+        let asked = until(&mut client, "extension_ui_request");
+        assert_eq!(asked["method"], method);
+        for (name, value) in params.as_object().unwrap() {
+            assert_eq!(&asked[name], value, "{method}");
+        }
+        let mut line = json!({"type": "extension_ui_response", "id": asked["id"]});
+        line.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        client.send_line(line.to_string().as_bytes()).unwrap();
+        client.answer(id).unwrap();
+        let got = log(&world).into_iter().find(|message| message["id"] == "q").unwrap();
+        assert_eq!(got["result"], expected, "{method}");
+        client.close().unwrap();
+    }
+}
+
+#[test]
+fn a_question_is_over_after_its_time_and_the_handler_has_all_of_its_own() {
+    let (world, _server) = world([Reply::text("done")]);
+    let arms = "    *'\"type\":\"agent_start\"'*) saved=$id; call q ui.confirm '{\"title\":\"T\",\"message\":\"M\",\"timeout\":200}' ;;\n    *'\"id\":\"q\"'*) ok null \"$saved\" ;;\n";
+    install(&world, "cmd", &json!({"events": [{"event": "agent_start", "timeoutMs": 50}]}), arms);
+    let mut client = client(&world);
+    client.prompt("hi").unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let kind = |name: &str| events.iter().filter(|event| event["type"] == name).count();
+    assert_eq!((kind("extension_ui_request"), kind("extension_error")), (1, 0), "{events:?}");
+    client.close().unwrap();
+}
+
+#[test]
+fn a_failing_handler_is_told_by_an_event() {
+    let (world, _server) = world([Reply::text("done")]);
+    install(&world, "bad", &json!({"events": ["turn_end"]}), "    *'\"type\":\"turn_end\"'*) fail boom ;;\n");
+    let mut client = client(&world);
+    client.prompt("hi").unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let error = events.iter().find(|event| event["type"] == "extension_error").unwrap();
+    assert!(error["extensionPath"].as_str().unwrap().ends_with("extensions/bad"));
+    assert_eq!((&error["event"], &error["error"]), (&json!("turn_end"), &json!("boom")));
+    client.close().unwrap();
+}
+
+/// Makes one call from a command and gives its result, or the text of its error.
+fn calls(client: &mut Client, world: &World, method: &str, params: &Value) -> Result<Value, String> {
+    let line = json!({"method": method, "params": params});
+    std::fs::write(world.home().join("call"), line["params"].to_string()).unwrap();
+    std::fs::write(world.home().join("ext.log"), "").unwrap();
+    client.request("prompt", json!({"message": format!("/call {method}")})).unwrap();
+    let got = log(world).into_iter().find(|message| message["id"] == "q");
+    let got = got.unwrap_or_else(|| panic!("{method} was not answered: {:?}", log(world)));
+    match got.get("error") {
+        Some(error) => Err(error["message"].as_str().unwrap().to_owned()),
+        None => Ok(got["result"].clone()),
+    }
+}
+
+const CALLER: &str = r#"
+    *'"method":"command.run"'*)
+      saved=$id
+      method=$(printf '%s' "$line" | sed -n 's/.*"arguments":"\([a-zA-Z.]*\)".*/\1/p')
+      call q "$method" "$(cat "$HOME/call")" ;;
+    *'"id":"q"'*) ok null "$saved" ;;
+"#;
+
+#[test]
+fn programs_read_and_change_the_session() {
+    let (world, server) = world([Reply::text("aside"), Reply::text("one"), Reply::text("two")]);
+    let mut fields = hello();
+    fields["commands"] = json!([{"name": "call"}]);
+    fields["flags"] = json!([{"name": "plan", "type": "string", "default": "none"}]);
+    let arms = format!("{CALLER}    *'\"method\":\"tool.call\"'*) ok '{{\"content\":\"Hello.\"}}' ;;\n");
+    install(&world, "caller", &fields, &arms);
+    let mut client = client(&world);
+    let mut call = |method: &str, params: Value| calls(&mut client, &world, method, &params);
+    let state = call("session.state", json!({})).unwrap();
+    assert_eq!((&state["isIdle"], &state["model"]["id"]), (&json!(true), &json!("m1")));
+    assert!(
+        call("session.appendEntry", json!({"customType": "x", "data": {"n": 1}})).unwrap()["id"].is_string()
+    );
+    let entries = call("session.entries", json!({})).unwrap()["entries"].clone();
+    let last = entries.as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["type"], &last["data"]), (&json!("custom"), &json!({"n": 1})));
+    let branch = call("session.branch", json!({})).unwrap()["entries"].clone();
+    assert_eq!(branch.as_array().unwrap().last(), Some(&last));
+    call("session.setName", json!({"name": "Named"})).unwrap();
+    assert_eq!(call("session.state", json!({})).unwrap()["sessionName"], "Named");
+    call("session.setLabel", json!({"entryId": last["id"], "label": "here"})).unwrap();
+    assert_eq!(call("flags.get", json!({"name": "plan"})).unwrap()["value"], "none");
+    let ran =
+        call("exec", json!({"command": "sh", "args": ["-c", "echo out; echo err >&2; exit 3"]})).unwrap();
+    assert_eq!(
+        ran,
+        json!({"stdout": "out\n", "stderr": "err\n", "code": 3, "killed": false, "truncated": false})
+    );
+    let ran = call("exec", json!({"command": "sleep", "args": ["300"], "timeout": 30})).unwrap();
+    assert_eq!((&ran["killed"], &ran["truncated"]), (&json!(true), &json!(false)));
+    let ran = call("exec", json!({"command": "yes", "maxBuffer": 1000})).unwrap();
+    assert_eq!((&ran["killed"], &ran["truncated"]), (&json!(true), &json!(true)));
+    let said =
+        call("models.complete", json!({"messages": [{"role": "user", "content": "aside?", "timestamp": 1}]}))
+            .unwrap();
+    assert_eq!(said["content"][0]["text"], "aside");
+    let nested =
+        call("tools.execute", json!({"toolCallId": "c", "name": "read", "arguments": {"path": "nothing"}}))
+            .unwrap();
+    assert_eq!(nested["isError"], true);
+    let names = call("tools.setActive", json!({"names": ["read"]})).unwrap()["names"].clone();
+    assert_eq!(names, json!(["read"]));
+    let prompt = call("session.systemPrompt", json!({})).unwrap();
+    assert!(prompt["sections"]["preamble"].is_string());
+    for (method, params, fault) in [
+        ("session.setName", json!({}), "\"name\" is missing"),
+        ("session.entries", json!({"since": "nope"}), "Entry not found: nope"),
+        ("no.such", json!({}), "Unknown method: no.such"),
+        ("exec", json!({"command": "no-such-program-here"}), "There is no program"),
+        ("register", json!({"tools": [{}]}), "\"tools\""),
+    ] {
+        let error = call(method, params).unwrap_err();
+        assert!(error.contains(fault), "{method}: {error}");
+    }
+    client.prompt("hi").unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(calls(&mut client, &world, "session.new", &json!({})).unwrap(), json!({"cancelled": false}));
+    assert_eq!(client.messages().unwrap().len(), 0);
+    let sent = json!({"message": {"customType": "note", "content": "from me", "display": true}, "triggerTurn": true});
+    calls(&mut client, &world, "session.sendMessage", &sent).unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(server.requests().last().unwrap().last_text(), "from me");
+    client.send("prompt", json!({"message": "/call session.shutdown"})).unwrap();
+    // It ends by itself, and in order.
+    while client.next_event().is_ok() {}
+    assert!(client.close().unwrap().success());
+}
+
+#[test]
+fn tools_come_and_go_while_the_session_lives() {
+    let (world, server) = world([Reply::text("one"), Reply::text("two")]);
+    install(&world, "caller", &json!({"commands": [{"name": "call"}]}), CALLER);
+    let mut client = client(&world);
+    let declares = |at: usize| server.requests()[at].body["tools"].to_string().contains("\"hello\"");
+    calls(&mut client, &world, "register", &hello()).unwrap();
+    client.prompt("a").unwrap();
+    client.wait_until_settled().unwrap();
+    assert!(declares(0));
+    calls(&mut client, &world, "unregister", &json!({"tools": ["hello"]})).unwrap();
+    client.prompt("b").unwrap();
+    client.wait_until_settled().unwrap();
+    assert!(!declares(1));
+    client.close().unwrap();
+}
+
+#[test]
+fn a_reload_starts_programs_anew() {
+    let (world, _server) = world([]);
+    install(&world, "x", &json!({"events": ["session_start", "session_shutdown"]}), "");
+    let mut client = client(&world);
+    client.request("reload", json!({})).unwrap();
+    client.close().unwrap();
+    let told: Vec<String> = super::events(&world)
+        .iter()
+        .map(|event| format!("{} {}", event["type"].as_str().unwrap(), event["reason"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        ["session_start startup", "session_shutdown reload", "session_start reload", "session_shutdown quit"]
+    );
+    assert_eq!(log(&world).iter().filter(|message| message["method"] == "initialize").count(), 2);
+}
