@@ -11,8 +11,10 @@ use crate::mode::report;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-/// The shells, each with the function that writes its script.
-const SHELLS: &[(&str, fn() -> String)] = &[("bash", bash), ("zsh", zsh), ("fish", fish)];
+/// Writes the script of a shell.
+type Script = fn() -> String;
+
+const SHELLS: &[(&str, Script)] = &[("bash", bash), ("zsh", zsh), ("fish", fish)];
 
 pub fn shells() -> Vec<&'static str> {
     SHELLS.iter().map(|(name, _)| *name).collect()
