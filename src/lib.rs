@@ -45,6 +45,7 @@ pub mod client;
 mod docs;
 #[cfg_attr(not(feature = "extensions"), path = "extension/absent.rs")]
 mod extension;
+mod helper;
 mod jsonrpc;
 mod llm;
 mod markdown;

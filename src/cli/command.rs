@@ -139,6 +139,10 @@ pub fn check_session(session: &SessionArgs) -> Result<(), String> {
     if session.fork.is_some() {
         alone("--fork", &given)?;
     }
+    if session.parent_session.is_some() {
+        alone("--parent-session", &given)?;
+        alone("--parent-session", &[(session.fork.is_some(), "--fork")])?;
+    }
     let Some(id) = &session.session_id else {
         return Ok(());
     };

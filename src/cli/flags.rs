@@ -74,6 +74,8 @@ pub struct SessionArgs {
     pub session: Option<String>,
     pub fork: Option<String>,
     pub session_id: Option<String>,
+    /// The session file that a new session names as its origin.
+    pub parent_session: Option<String>,
     pub session_dir: Option<String>,
     pub no_session: bool,
     pub name: Option<String>,

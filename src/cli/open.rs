@@ -129,6 +129,7 @@ impl Opening<'_> {
         let say = |error: SessionError| error.to_string();
         let (args, store, cwd) = (self.args, &self.store, inputs.cwd.as_path());
         let id = args.session_id.as_deref();
+        let parent = args.parent_session.as_deref().map(|file| resolved(inputs, file));
         let opened = |log: Log| Opened { log, draft: None };
         if args.no_session {
             return Log::in_memory(cwd, id).map(opened).map_err(say);
@@ -155,14 +156,14 @@ impl Opening<'_> {
             warn(format_args!(
                 "No project session found with id '{id}'; creating a new session with that id."
             ));
-            return store.create(cwd, Some(id)).map(opened).map_err(say);
+            return store.create_child(cwd, Some(id), parent).map(opened).map_err(say);
         }
         let draft = self.offer_drafts(inputs);
         let newest = args.continue_last.then(|| store.list(cwd).into_iter().next()).flatten();
         // If the newest session is in use, an older one is not opened in its place: the user could confuse them.
         let log = match newest {
             Some(newest) => self.open(&newest.path, inputs, NAME_ANOTHER)?,
-            None => store.create(cwd, None).map_err(say)?,
+            None => store.create_child(cwd, None, parent).map_err(say)?,
         };
         Ok(Opened { log, draft })
     }

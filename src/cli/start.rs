@@ -10,6 +10,7 @@ use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
 use crate::extension::{About, Extensions, find};
+use crate::helper;
 use crate::llm::model::{Model, ThinkingLevel, shown_url};
 use crate::llm::secret::Secret;
 use crate::mode::REFERENCE_VERSION;
@@ -272,6 +273,7 @@ impl Launch {
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
+        helper::offer(session.control());
         Ok(session)
     }
 
@@ -284,7 +286,9 @@ impl Launch {
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
-        Ok(Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel))
+        let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
+        helper::offer(session.control());
+        Ok(session)
     }
 
     /// Returns an error if there is no model or key for a new session.

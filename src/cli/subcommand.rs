@@ -1,7 +1,7 @@
 //! The table of subcommands. Dispatch, `--help`, the manual, the man page and completions follow it.
 
-use super::{auth, bug, completion, config, docs, doctor, export, extensions, man, mcp};
-use super::{resource, sandbox, sessions, unbuilt, undo, update};
+use super::{auth, bug, completion, config, docs, doctor, export, extensions, man, mcp, resource};
+use super::{sandbox, sessions, unbuilt, undo, update};
 use std::ffi::OsString;
 
 /// A subcommand: one row of the table.
@@ -48,8 +48,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("config", "[command]", "settings, and what a session is configured by", || vec!["list", "get", "set", "unset", "path", "edit", "context"], config::run),
     row("skills", "[command]", "skills", || vec!["list", "check"], resource::skills),
     row("prompts", "[command]", "prompt templates", || vec!["list", "show"], resource::prompts),
-    row("extensions", "[list]", "the extensions that are loaded", || vec!["list"], extensions::run),
-    row("mcp", "<command>", "servers of the Model Context Protocol", || vec!["add", "remove", "list", "test"], mcp::run),
+    row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show"], resource::agents),
+    row("extensions", "", "programs that extend pi: what is loaded, from where", || vec!["--json"], extensions::run),
+    row("mcp", "<command>", "servers of tools (Model Context Protocol)", || vec!["add", "list", "login", "logout", "remove", "test"], mcp::run),
     row("sessions", "<command>", "list, search, show, import, remove", || vec!["list", "search", "show", "rm", "prune", "export", "import"], sessions::run),
     row("export", "[session] [file]", "as a page, Markdown or JSON lines", || vec!["--format", "--all", "--redact", "--continue", "--session-dir"], export::run),
     row("undo", "[n] [--list]", "take back what tools did to files", || vec!["--list", "--to", "--dry-run", "--force", "--yes", "--session"], undo::run),

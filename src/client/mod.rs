@@ -237,14 +237,24 @@ impl Client {
         Ok(answer["text"].as_str().map(str::to_owned))
     }
 
-    /// Asks the program to end, and waits for it.
+    /// The program's lines as they come, responses too, for a caller that waits for other things besides. They bypass
+    /// [`Client::answer`] and [`Client::next_event`].
+    pub(crate) fn lines(&self) -> &Receiver<Value> {
+        &self.lines
+    }
+
+    /// Asks the program to end, and waits for it. If it does not end in time, it is killed.
     pub fn close(mut self) -> Result<ExitStatus, ClientError> {
         drop(self.stdin.take());
         // Nobody reads any more: the program must not wait for that.
-        while let Ok(line) = self.lines.recv_timeout(self.patience) {
-            self.sort(line);
+        let end = Instant::now() + self.patience;
+        loop {
+            match self.receive(end) {
+                Ok(line) => self.sort(line),
+                Err(ClientError::Gone) => return self.child.wait().map_err(|_| ClientError::Gone),
+                Err(error) => return Err(error),
+            }
         }
-        self.child.wait().map_err(|_| ClientError::Gone)
     }
 
     fn receive(&mut self, end: Instant) -> Result<Value, ClientError> {

@@ -10,6 +10,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("auth", "Signing in with a subscription, and pi auth", include_str!("auth.md")),
     ("local", "Servers on this machine", include_str!("local.md")),
     ("tools", "What the agent can do, and the limits", include_str!("tools.md")),
+    ("helpers", "Tasks for agents beside each other; agents of your own", include_str!("helpers.md")),
     ("sandbox", "Limits on what tools write and reach", include_str!("sandbox.md")),
     ("sessions", "Where conversations are stored, and how", include_str!("sessions.md")),
     ("export", "Sessions as a page, Markdown or JSON lines", include_str!("export.md")),
@@ -23,10 +24,16 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("trust", "What a project may bring along", include_str!("trust.md")),
     ("skills", "Instructions read on demand", include_str!("skills.md")),
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
+    ("mcp", "Servers of the Model Context Protocol; mcp.json", include_str!("mcp.md")),
     (
         "extensions",
         "Programs that add tools, commands and more; their protocol",
         include_str!("extensions.md"),
+    ),
+    (
+        "extensions-typescript",
+        "Extensions of the TypeScript pi: what runs, and what does not",
+        include_str!("extensions-typescript.md"),
     ),
     ("json", "The event stream of --mode json", include_str!("json.md")),
     ("rpc", "The agent as a component: commands, answers, clients", include_str!("rpc.md")),
@@ -51,7 +58,7 @@ pub fn contents() -> String {
         text.push_str(&format!("- {name}: {about}\n"));
     }
     text.push_str(
-        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme or rpc.\n",
+        "\n`pi docs schema NAME` prints a JSON Schema: settings, models, keybindings, theme, mcp or rpc.\n",
     );
     text
 }

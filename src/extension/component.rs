@@ -30,6 +30,9 @@ pub struct Remote {
     close: Sender<Option<Value>>,
 }
 
+/// Lines, and the row and column of the cursor.
+type Picture = (Vec<String>, Option<(usize, usize)>);
+
 struct Orders {
     redraw: Receiver<()>,
     close: Receiver<Option<Value>>,
@@ -55,12 +58,7 @@ impl Remote {
     }
 
     /// Asks for the lines, and the row and column of the cursor.
-    fn lines(
-        &self,
-        width: usize,
-        rows: usize,
-        cancel: &CancelToken,
-    ) -> Result<(Vec<String>, Option<(usize, usize)>), Failed> {
+    fn lines(&self, width: usize, rows: usize, cancel: &CancelToken) -> Result<Picture, Failed> {
         let connection = self.instance.connection().ok_or_else(|| Failed::Over(self.instance.end_text()))?;
         let params =
             json!({"extension": self.instance.id, "component": self.name, "width": width, "rows": rows});

@@ -45,6 +45,9 @@ pub trait Serve: Send + Sync {
     /// True if the call may wait for somebody, so that it needs a thread of its own.
     fn waits(&self, method: &str, params: &Value) -> bool;
 
+    /// True if the limit of a handler does not run while the program waits for this call.
+    fn stops_clock(&self, method: &str) -> bool;
+
     fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer;
 
     /// The connection is over.
@@ -430,7 +433,7 @@ impl Connection {
         }
         let (connection, serve, free) = (self.clone(), serve.clone(), slots.1.clone());
         let run = move || {
-            let stops = super::stops_clock(&method);
+            let stops = serve.stops_clock(&method);
             if stops {
                 lock(&connection.clock).waiting += 1;
             }

@@ -1,5 +1,6 @@
 //! Finds extensions and reads how each is started.
 
+use super::host;
 use super::registration::Registration;
 use crate::base::{executable, file};
 use crate::resources::place::{self, Kind, MANIFEST, Places};
@@ -69,7 +70,7 @@ pub fn find(inputs: &Inputs, named: &[String], only_named: bool) -> (Vec<Found>,
         }
         let read = match source.bounds.refusal(&real) {
             Some(why) => Err(format!("is not used: it {why}")),
-            None => read(&source),
+            None => read(&source, inputs.dirs.agent()),
         };
         match read {
             Ok(extension) => found.push(extension),
@@ -79,9 +80,23 @@ pub fn find(inputs: &Inputs, named: &[String], only_named: bool) -> (Vec<Found>,
     (found, problems)
 }
 
-fn read(source: &Source) -> Result<Found, String> {
+fn read(source: &Source, agent: &Path) -> Result<Found, String> {
     let path = &source.path;
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if place::is_script(path) {
+        let (program, args) = host::program(agent)?;
+        let is_index = path.file_stem().is_some_and(|stem| stem == "index");
+        return Ok(Found {
+            path: path.clone(),
+            name: name(path.parent().filter(|_| is_index).unwrap_or(path)),
+            source: source.to_json(),
+            program,
+            args,
+            env: BTreeMap::new(),
+            group: Some("host".to_owned()),
+            lazy: None,
+        });
+    }
     if !path.ends_with(MANIFEST) {
         if !executable::is_one(path) {
             return Err("is no program: make it executable (chmod +x), or name a pi-extension.json".into());

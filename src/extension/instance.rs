@@ -115,6 +115,12 @@ impl Instance {
         self.state().connection.clone().filter(|connection| !connection.is_over())
     }
 
+    /// True if its program was ended by pi.
+    pub(super) fn is_shut_down(&self) -> bool {
+        let state = self.state();
+        state.has_begun && state.connection.is_none() && state.end.is_none()
+    }
+
     pub(super) fn take_connection(&self) -> Option<Arc<Connection>> {
         self.state().connection.take()
     }
@@ -254,6 +260,7 @@ pub(super) fn start(
         "hasUI": about.has_ui(),
         "cwd": about.cwd.to_string_lossy(),
         "agentDir": about.dirs.agent().to_string_lossy(),
+        "executable": std::env::current_exe().ok(),
         "isProjectTrusted": about.is_trusted,
         "extensions": instances,
         "flags": about.flags,
@@ -326,6 +333,10 @@ impl Server {
 impl Serve for Server {
     fn waits(&self, method: &str, params: &Value) -> bool {
         call::waits(method, params)
+    }
+
+    fn stops_clock(&self, method: &str) -> bool {
+        super::stops_clock(method)
     }
 
     fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer {

@@ -8,6 +8,7 @@ mod call;
 mod component;
 mod connection;
 pub mod find;
+mod host;
 mod instance;
 mod registration;
 mod tool;

@@ -158,6 +158,8 @@ impl SlashCommand for RemoteCommand {
         let connection = self.extensions.connection(&self.instance).map_err(|failed| failed.to_string())?;
         match connection.ask("command.run", params, None, cancel) {
             Ok(_) | Err(Failed::Cancelled) => Ok(()),
+            // A command that has the session load extensions anew ends with its program.
+            Err(Failed::Over(_)) if self.instance.is_shut_down() => Ok(()),
             Err(failed) => Err(failed.to_string()),
         }
     }

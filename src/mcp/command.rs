@@ -18,17 +18,17 @@ const ACTIONS: [(&str, &str); 4] = [
 const USAGE: &str = "/mcp, /mcp reconnect SERVER, /mcp enable|disable SERVER [-l], /mcp exposure SERVER \
     codemode|deferred|direct|hidden [-l]. -l writes a change into the project's file";
 
-pub struct McpCommand {
+pub struct Slash {
     mcp: Weak<Mcp>,
 }
 
-impl McpCommand {
+impl Slash {
     pub fn new(mcp: Weak<Mcp>) -> Self {
         Self { mcp }
     }
 }
 
-impl SlashCommand for McpCommand {
+impl SlashCommand for Slash {
     fn name(&self) -> &'static str {
         "mcp"
     }
@@ -56,7 +56,11 @@ impl SlashCommand for McpCommand {
         let all = mcp.statuses();
         let of = |status: &&Status| words.get(1).is_none_or(|name| status.entry.name == *name);
         let lines: Vec<String> = all.iter().filter(of).map(line).collect();
-        let text = if lines.is_empty() { "There are no MCP servers: pi mcp add".to_owned() } else { lines.join("\n") };
+        let text = if lines.is_empty() {
+            "There are no MCP servers: pi mcp add".to_owned()
+        } else {
+            lines.join("\n")
+        };
         mcp.show(text);
         Ok(())
     }
@@ -69,9 +73,12 @@ impl SlashCommand for McpCommand {
         };
         let Some((action, start)) = prefix.split_once(' ') else {
             let fitting = ACTIONS.iter().filter(|(action, _)| action.starts_with(prefix));
-            return fitting.map(|(action, about)| proposal(format!("{action} "), action, Some(about))).collect();
+            return fitting
+                .map(|(action, about)| proposal(format!("{action} "), action, Some(about)))
+                .collect();
         };
-        let (Some(mcp), true) = (self.mcp.upgrade(), ACTIONS.iter().any(|(known, _)| *known == action)) else {
+        let (Some(mcp), true) = (self.mcp.upgrade(), ACTIONS.iter().any(|(known, _)| *known == action))
+        else {
             return Vec::new();
         };
         let all = mcp.statuses();

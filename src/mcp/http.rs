@@ -144,7 +144,10 @@ impl Inner {
         let id = match request {
             Some(id) if !self.target.is_old => id,
             // The answer comes over the one stream.
-            _ => return Ok(answer.detach().drain()),
+            _ => {
+                answer.detach().drain();
+                return Ok(());
+            }
         };
         let kind = header(&answer.headers, "content-type").unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {

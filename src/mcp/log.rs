@@ -3,6 +3,7 @@
 //! Several programs may write to it, so a message is one append. Past 5 MB the file moves to `mcp.log.1`. A log that
 //! cannot be written is no reason to stop.
 
+use super::result::boundary;
 use crate::llm::secret::Vault;
 use crate::runtime::{now_iso, plain_text};
 use serde_json::Value;
@@ -49,7 +50,7 @@ impl Log {
 
     fn write(&self, server: &str, text: &str) {
         let text = plain_text(text.as_bytes());
-        let text = text.get(..text.floor_char_boundary(MESSAGE_MAX)).unwrap_or_default();
+        let text = text.get(..boundary(&text, MESSAGE_MAX)).unwrap_or_default();
         let text = self.vault.hide(text).replace("\r\n", "\n").replace('\n', "\n    ");
         let line = format!("{} [{server}] {text}\n", now_iso());
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_large_log_moves_away() {
         let folder = TempDir::create();
-        let path = folder.write("mcp.log", &"x".repeat(usize::try_from(BYTES_MAX).unwrap() + 1));
+        let path = folder.write("mcp.log", "x".repeat(usize::try_from(BYTES_MAX).unwrap() + 1));
         Log::new(folder.path(), Vault::default()).stderr("a", b"b");
         assert!(fs::metadata(&path).unwrap().len() < 100);
         assert!(folder.path().join("mcp.log.1").exists());

@@ -180,13 +180,19 @@ fn is_text(mime_type: &str) -> bool {
         || kind.ends_with("+xml")
 }
 
+/// The last boundary of characters of a text that is not after `at`.
+pub fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 /// The beginning and the end of a text of more than `bytes_max` bytes; none of a shorter one.
 fn middle_cut(text: &str, bytes_max: usize) -> Option<String> {
     if text.len() <= bytes_max {
         return None;
     }
-    let head = text.get(..text.floor_char_boundary(bytes_max / 2))?;
-    let tail = text.get(text.ceil_char_boundary(text.len() - bytes_max.div_ceil(2))..)?;
+    let head = text.get(..boundary(text, bytes_max / 2))?;
+    let tail = text.len() - bytes_max.div_ceil(2);
+    let tail = text.get((tail..text.len()).find(|at| text.is_char_boundary(*at))?..)?;
     let left_out = text.get(head.len()..text.len() - tail.len())?.chars().count();
     Some(format!("{head}…{left_out} chars truncated…{tail}"))
 }

@@ -37,6 +37,9 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Time for a server to end in order.
 pub const END: Duration = Duration::from_secs(2);
 
+/// Gives a server over HTTP its credential.
+pub type Authorities = Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>;
+
 /// What all servers of a session share.
 pub struct Context {
     pub cwd: PathBuf,
@@ -47,7 +50,7 @@ pub struct Context {
     /// Ends everything.
     pub cancel: CancelToken,
     /// Gives a server over HTTP its credential.
-    pub authority: Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>,
+    pub authority: Authorities,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -519,9 +522,11 @@ pub fn sign_in_hint(entry: &Entry) -> String {
     match (entry.provider(), entry.has_authorization()) {
         (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
         (None, true) => "the credential in its headers was refused".to_owned(),
-        (None, false) => "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
+        (None, false) => {
+            "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
             tokens, put one into its headers: \"Authorization\": \"Bearer ${NAME}\""
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

@@ -5,12 +5,12 @@
 
 use super::access;
 use super::cache::Cache;
+use super::command::Slash;
 use super::config::{self, Entry, Exposure, edit};
 use super::log::Log;
 use super::name::Names;
 use super::resource;
 use super::section;
-use super::command::McpCommand;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
 use crate::agent::tool::{Invocation, Tool};
@@ -145,7 +145,7 @@ impl Mcp {
             known
         };
         let cwd = &config.workspace.cwd;
-        let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
+        let loaded = config::load(self.dirs.agent(), config.is_trusted.then_some(cwd));
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let cache = Cache::load(self.dirs.agent());
@@ -274,7 +274,7 @@ impl Mcp {
         if inside.added != added {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(McpCommand::new(self.this.clone()))];
+            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
             let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);

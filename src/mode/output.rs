@@ -268,8 +268,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::event::Fold;
     use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage};
-    use crate::sdk::Fold;
     use crossbeam_channel::{Receiver, Sender, bounded};
     use serde_json::Value;
 

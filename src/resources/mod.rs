@@ -1,6 +1,7 @@
 //! Files of the user and the project: settings, trust, context files, skills, prompt templates, and the
 //! system prompt made from them.
 
+pub mod agent;
 pub mod context_file;
 pub mod dirs;
 mod frontmatter;

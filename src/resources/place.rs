@@ -28,6 +28,7 @@ pub enum Kind {
     Themes,
     /// Programs, and manifests of programs.
     Extensions,
+    Agents,
 }
 
 /// The file that says how an extension is started.
@@ -41,12 +42,13 @@ impl Kind {
             Self::Prompts => "prompts",
             Self::Themes => "themes",
             Self::Extensions => "extensions",
+            Self::Agents => "agents",
         }
     }
 
     fn extension(self) -> &'static str {
         match self {
-            Self::Skills | Self::Prompts => ".md",
+            Self::Skills | Self::Prompts | Self::Agents => ".md",
             Self::Themes => ".json",
             Self::Extensions => MANIFEST,
         }
@@ -260,24 +262,58 @@ impl Search {
     }
 }
 
-/// The extension that a folder is, or those that lie in it.
-fn programs(folder: &Path) -> Vec<PathBuf> {
-    let manifest = folder.join(MANIFEST);
-    if manifest.is_file() { vec![manifest] } else { programs_below(folder) }
+/// True if `path` is a TypeScript or JavaScript extension that a host runs: a file with such an ending that is no
+/// program of its own, which begins with `#!`.
+pub fn is_script(path: &Path) -> bool {
+    let is_named =
+        path.extension().is_some_and(|end| ["ts", "mts", "js", "mjs"].iter().any(|one| end == *one));
+    is_named && !(executable::is_one(path) && file::read_start(path, 2).is_ok_and(|start| start == b"#!"))
 }
 
-/// The extensions right in a folder: programs, and folders with a manifest.
+/// The extensions that a folder is, or those that lie in it.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let own = programs_of(folder);
+    if own.is_empty() { programs_below(folder) } else { own }
+}
+
+/// The extensions right in a folder: programs, scripts, and folders that are extensions.
 fn programs_below(folder: &Path) -> Vec<PathBuf> {
     let walk = WalkDir::new(folder).min_depth(1).max_depth(1).follow_links(true).sort_by_file_name();
     let entries = walk.into_iter().flatten().take(ENTRIES_MAX);
     let seen = entries.filter(|entry| !entry.file_name().as_bytes().starts_with(b"."));
     let program = |entry: walkdir::DirEntry| {
         let path = entry.into_path();
-        let manifest = path.join(MANIFEST);
-        let file = if manifest.is_file() { manifest } else { path };
-        (file.ends_with(MANIFEST) || executable::is_one(&file)).then_some(file)
+        match path.is_dir() {
+            true => programs_of(&path),
+            false if path.ends_with(MANIFEST) || executable::is_one(&path) || is_script(&path) => vec![path],
+            false => Vec::new(),
+        }
     };
-    seen.filter_map(program).collect()
+    seen.flat_map(program).collect()
+}
+
+/// The extensions that a folder is: its manifest, the files that its package.json names, or its index.
+fn programs_of(folder: &Path) -> Vec<PathBuf> {
+    let manifest = folder.join(MANIFEST);
+    if manifest.is_file() {
+        return vec![manifest];
+    }
+    let named = package_extensions(folder);
+    if !named.is_empty() {
+        return named;
+    }
+    let index = ["index.ts", "index.js"].map(|name| folder.join(name));
+    index.into_iter().find(|file| file.is_file()).into_iter().collect()
+}
+
+/// The existing paths of `pi.extensions` in the package.json of a folder.
+fn package_extensions(folder: &Path) -> Vec<PathBuf> {
+    let Ok(bytes) = file::read(&folder.join("package.json"), text_file::BYTES_MAX) else { return Vec::new() };
+    let package: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let entries = package["pi"]["extensions"].as_array().into_iter().flatten();
+    let paths = entries.filter_map(|entry| entry.as_str()).map(|entry| tidy(&folder.join(entry)));
+    let files = paths.flat_map(|path| if path.is_dir() { programs(&path) } else { vec![path] });
+    files.filter(|path| path.is_file()).collect()
 }
 
 /// Returns the files of a kind below `top`, sorted by name. Links are followed; hidden entries,

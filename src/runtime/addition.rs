@@ -166,6 +166,9 @@ impl ToolOverrides {
         let by_settings = changed(settings.unwrap_or_default(), usual);
         match &self.selection {
             Some(Selection::Only(entries)) if entries.contains(name) => Some(true),
+            Some(Selection::Only(entries)) if !selection::is_mcp(name) => {
+                entries.iter().any(|entry| selection::matches(entry, name)).then_some(true)
+            }
             Some(Selection::Only(entries)) => {
                 let is_matched = entries.iter().any(|entry| selection::matches(entry, name));
                 // Tools of MCP servers stay within reach of other tools, unless the list speaks of such tools.
@@ -182,7 +185,7 @@ impl ToolOverrides {
 impl Config {
     pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
-        self.tool_overrides.admit(tool, settings.as_deref())
+        self.over.tools.admit(tool, settings.as_deref())
     }
 }
 

@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What the model is told of a call that the user denied; a reason follows a colon.
+pub const DENIED: &str = "The user denied this call";
+
 /// The tools whose calls need approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -66,6 +69,16 @@ pub struct Question<'a> {
     pub tool: &'a ToolInfo,
     /// Arguments that satisfy the tool's schema.
     pub arguments: &'a Map<String, Value>,
+    /// The name of the helper that makes the call; `None` for a call of the session itself.
+    pub helper: Option<&'a str>,
+}
+
+impl Question<'_> {
+    /// Returns the tool's name, with the helper's name if a helper makes the call.
+    pub fn who(&self) -> String {
+        let tool = &self.tool.spec.name;
+        self.helper.map_or_else(|| tool.clone(), |helper| format!("{tool} of helper {helper}"))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -169,7 +182,7 @@ impl Approvals {
         tools.iter().map(guard).collect()
     }
 
-    fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
+    pub fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
         let name = &question.tool.spec.name;
         let always = || self.always.lock().unwrap_or_else(PoisonError::into_inner);
         if always().contains(name) {
@@ -212,7 +225,8 @@ impl Tool for Guarded {
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
-        let question = Question { id: call.id, tool: self.tool.info(), arguments: call.arguments };
+        let question =
+            Question { id: call.id, tool: self.tool.info(), arguments: call.arguments, helper: None };
         let decision = self.approvals.decide(&question, call.cancel);
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
@@ -225,9 +239,7 @@ impl Tool for Guarded {
                 let arguments = schema::validate(&spec.name, &spec.parameters, &arguments)?;
                 self.tool.run(&Invocation { arguments: &arguments, ..*call })
             }
-            Decision::Deny(reason) => {
-                Err(ToolError::new(reason.unwrap_or_else(|| "The user denied this call".into())))
-            }
+            Decision::Deny(reason) => Err(ToolError::new(reason.unwrap_or_else(|| DENIED.into()))),
         }
     }
 }
@@ -301,7 +313,7 @@ mod tests {
         let (bash, write) = (tool("bash", false), tool("write", false));
         let arguments = json!({}).as_object().cloned().unwrap_or_default();
         let ask = |tool: &ToolInfo| {
-            let question = Question { id: "1", tool, arguments: &arguments };
+            let question = Question { id: "1", tool, arguments: &arguments, helper: None };
             approvals.decide(&question, &cancel)
         };
         assert!(matches!(ask(&bash), Decision::Deny(Some(reason)) if reason.contains("--allow-tools bash")));

@@ -7,7 +7,7 @@ use super::control::{self, Control, InterruptMode};
 use super::event::{Event, Listener, RETRY_CANCELLED};
 use super::hook::Hooked;
 use super::image::blocked;
-use super::limit::{Guard, Verdict};
+use super::limit::Verdict;
 use super::outcome;
 use super::retry;
 use crate::agent::event::AgentEvent;
@@ -32,7 +32,6 @@ pub(super) struct Conductor<'a> {
     pub control: &'a Control,
     pub config: &'a Config,
     pub compaction: &'a mut compaction::State,
-    pub guard: &'a mut Guard,
     pub ended_by: &'a mut Option<String>,
     /// Why the last request failed; `None` after a request that succeeded.
     pub failure: &'a mut Option<String>,
@@ -210,7 +209,8 @@ impl Host for Conductor<'_> {
     }
 
     fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
-        match self.guard.turn_ended(answer, results, !results.is_empty()) {
+        let verdict = self.control.guard().turn_ended(answer, results, !results.is_empty());
+        match verdict {
             Verdict::Go => {}
             Verdict::Warn(text) => {
                 let note = AgentMessage::Custom(Arc::new(CustomMessage {

@@ -20,6 +20,7 @@ use crate::base::env::Env;
 use crate::llm::model::ThinkingLevel;
 use crate::models::Registry;
 use crate::models::resolve::{self, Scoped};
+use crate::resources::agent::{self, Agents};
 use crate::resources::context_file::{self, ContextFile};
 use crate::resources::dirs::Dirs;
 use crate::resources::place::{self, Kind, Places};
@@ -53,10 +54,6 @@ pub struct Config {
     pub workspace: Arc<Workspace>,
     /// All tools of the program that can be made active.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Which of the tools that are added later may be used.
-    pub tool_overrides: ToolOverrides,
-    /// True if what the project brings may be used.
-    pub trusts_project: bool,
     pub prompt: Prompt,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
@@ -69,6 +66,14 @@ pub struct Config {
     pub approval: approval::Rules,
     /// The JSON value that each run must end with, if any.
     pub wanted: Option<Arc<Wanted>>,
+    /// Definitions of agents, for helpers.
+    pub agents: Agents,
+    /// The overrides that the configuration was made with.
+    pub over: Overrides,
+    /// The folder that paths of the overrides are relative to.
+    pub started_in: PathBuf,
+    /// True if resources of the project are used.
+    pub is_trusted: bool,
 }
 
 impl Config {
@@ -250,9 +255,16 @@ impl Inputs {
         (Commands { templates, skills }, diagnostics)
     }
 
-    /// Loads skills, templates, themes, context files and prompts.
+    /// Loads the definitions of agents, with diagnostics of faulty files.
+    pub fn agents(&self) -> (Agents, Vec<Diagnostic>) {
+        agent::load(&self.places())
+    }
+
+    /// Loads skills, templates, agents, themes, context files and prompts.
     pub fn resources(&self, over: &ResourceOverrides, warn: Warn<'_>) -> Resources {
         let (commands, mut diagnostics) = self.commands(over);
+        let (agents, of_agents) = self.agents();
+        diagnostics.extend(of_agents);
         let (themes, of_themes) = self.themes(over);
         let (prompts, of_prompts) = prompt::user_prompts(
             &self.dirs,
@@ -270,7 +282,7 @@ impl Inputs {
         diagnostics = of_prompts;
         diagnostics.extend(of_context);
         diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
-        Resources { commands, themes, context_files, prompts }
+        Resources { commands, agents, themes, context_files, prompts }
     }
 
     fn themes(&self, over: &ResourceOverrides) -> (Themes, Vec<String>) {
@@ -310,6 +322,7 @@ impl Inputs {
 #[derive(Default)]
 pub struct Resources {
     pub commands: Commands,
+    pub agents: Agents,
     pub themes: Themes,
     pub context_files: Vec<ContextFile>,
     pub prompts: UserPrompts,
@@ -361,7 +374,7 @@ pub fn configure(
     place: Place,
     warn: Warn<'_>,
 ) -> (Config, Vec<Arc<dyn Tool>>) {
-    let Resources { commands, themes, context_files, prompts } = resources;
+    let Resources { commands, agents, themes, context_files, prompts } = resources;
     let workspace = Arc::new(Workspace {
         cwd: inputs.cwd.clone(),
         home: inputs.dirs.home().map(ToOwned::to_owned),
@@ -379,8 +392,6 @@ pub fn configure(
     let addendum: Vec<String> = prompts.addendum.into_iter().chain(demand).collect();
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
-        tool_overrides: over.tools.clone(),
-        trusts_project: inputs.is_trusted,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {
@@ -399,6 +410,10 @@ pub fn configure(
         limits: over.limits.clone().or(&inputs.settings),
         approval: over.approval.clone(),
         wanted: over.wanted.clone(),
+        agents,
+        over: over.clone(),
+        started_in: inputs.started_in,
+        is_trusted: inputs.is_trusted,
         services: inputs.services,
         settings: inputs.settings,
     };
@@ -438,7 +453,7 @@ fn active_tools(
     workspace: &Arc<Workspace>,
     warn: Warn<'_>,
 ) -> Vec<Arc<dyn Tool>> {
-    let known: Vec<&str> = tools::names().collect();
+    let known: Vec<&str> = tools::names().chain(selection::ADDED).collect();
     let is_excluded = |name: &str| over.is_excluded(name);
     let is_unknown = |entry: &&String| {
         let name = entry.strip_prefix(['+', '-']).unwrap_or(entry);

@@ -246,6 +246,8 @@ pub struct Question<'a> {
     /// The tool call to approve.
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,
+    /// The helper that makes the call.
+    pub helper: Option<&'a str>,
     pub arguments: Option<&'a Map<String, Value>>,
 }
 
@@ -273,6 +275,7 @@ lines! { OTHER_LINES, other_line, map, |line: &Line<'_>| line,
         text? "string" = question.text,
         toolCallId? "string" = question.tool_call_id,
         toolName? "string" = question.tool_name,
+        helper? "string" = question.helper,
         arguments? "object" = question.arguments,
     }
     "extension_error" Line::ExtensionError { path, event, error } => {

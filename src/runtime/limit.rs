@@ -122,6 +122,34 @@ impl Guard {
         }
     }
 
+    /// Counts a turn of a helper. Returns why the run must end, if a limit is reached.
+    pub fn helper_turn_ended(&mut self, usage: &Usage) -> Option<String> {
+        self.turns += 1;
+        self.spent.add(usage);
+        self.passed()
+    }
+
+    /// What is left of the limits of tokens and cost: for a helper, which counts for itself, too.
+    pub fn left(&self) -> Limits {
+        let limits = &self.limits;
+        let (all_tokens, all_cost) = self.of_session();
+        let tokens = limits.tokens.map(|most| most.saturating_sub(self.spent.tokens));
+        let of_session = limits.session_tokens.map(|most| most.saturating_sub(all_tokens));
+        let cost = limits.cost.map(|most| most - self.spent.cost);
+        let cost_of_session = limits.session_cost.map(|most| most - all_cost);
+        Limits {
+            tokens: tokens.into_iter().chain(of_session).min(),
+            cost: cost.into_iter().chain(cost_of_session).min_by(f64::total_cmp),
+            ..Limits::default()
+        }
+    }
+
+    /// Tokens and cost of the whole conversation.
+    fn of_session(&self) -> (u64, f64) {
+        let here = self.spent.tokens.saturating_sub(self.before.tokens);
+        (self.earlier.tokens.saturating_add(here), self.earlier.cost + self.spent.cost - self.before.cost)
+    }
+
     /// Changes to another conversation, which has spent `earlier` already.
     pub fn go_on_in(&mut self, earlier: Spent) {
         self.earlier = earlier;
@@ -132,10 +160,8 @@ impl Guard {
     pub fn passed(&self) -> Option<String> {
         let limits = &self.limits;
         let tokens = self.spent.tokens;
-        let here = tokens.saturating_sub(self.before.tokens);
-        let all_tokens = self.earlier.tokens.saturating_add(here);
         let cost = self.spent.cost;
-        let all_cost = self.earlier.cost + cost - self.before.cost;
+        let (all_tokens, all_cost) = self.of_session();
         if let Some(most) = limits.turns.filter(|&most| self.turns >= most) {
             return Some(format!("the limit of {most} turns is reached (--max-turns)"));
         }

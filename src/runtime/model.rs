@@ -5,7 +5,7 @@ use super::event::{Emit, Event};
 use crate::agent::run::Fatal;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
-use crate::models::resolve::{DEFAULT_THINKING, Scoped};
+use crate::models::resolve::{Choice, DEFAULT_THINKING, Scoped, Wanted, resolve};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,20 @@ impl Models<'_> {
         let providers = self.usable_providers();
         let models = providers.iter().flat_map(|name| registry.offered_of(name));
         models.collect()
+    }
+
+    /// Returns the first model of `patterns` that a request can be sent to, with a thinking level if its pattern
+    /// names one.
+    pub fn first_of(&self, patterns: &[String]) -> Option<Scoped> {
+        let config = self.control.config();
+        let services = &config.services;
+        let usable = |provider: &str| services.usable(provider);
+        patterns.iter().find_map(|pattern| {
+            let wanted = Wanted { provider: None, model: Some(pattern), thinking: None };
+            let Choice { model, thinking, .. } = resolve(&services.registry, &usable, wanted).ok()?;
+            let is_usable = services.is_faux(&model.provider) || services.usable(&model.provider);
+            is_usable.then_some(Scoped { model, thinking })
+        })
     }
 
     /// Returns providers that a request can be sent to.

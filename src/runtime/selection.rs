@@ -9,6 +9,9 @@ use crate::resources::settings::is_tool_change;
 /// The tools of a new session unless settings or options name others.
 pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 
+/// Tools that parts of the program add to a session. None is active before it is chosen by name.
+pub const ADDED: [&str; 1] = ["task"];
+
 /// The parsed value of `--tools`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection {

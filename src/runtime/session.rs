@@ -11,7 +11,7 @@ use super::config::Config;
 use super::control::{self, Begin, Control, Parts, Ticket};
 use super::event::{Event, Listener};
 use super::expand::Commands;
-use super::limit::{Guard, TimeLimit};
+use super::limit::TimeLimit;
 use super::outcome;
 use super::succession::Succession;
 use crate::agent::event::AgentEvent;
@@ -31,7 +31,6 @@ pub struct Session {
     config: Arc<Config>,
     control: Control,
     compaction: compaction::State,
-    guard: Guard,
     /// The limit that ended the last run, as a text.
     ended_by: Option<String>,
     /// Why the last request of the last run failed.
@@ -49,8 +48,8 @@ impl Session {
     pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
         let control = Control::new(parts, cancel.clone());
         let config = control.config();
+        control.guard_run(&config.limits);
         let session = Self {
-            guard: Guard::new(config.limits.clone(), control.spent(&config.limits)),
             ended_by: None,
             failure: None,
             outcome: None,
@@ -134,12 +133,16 @@ impl Session {
         self.refresh()?;
         // Without a key nothing is stored, so that no empty conversation is left.
         self.check_key(&cancel)?;
-        self.guard.begin();
+        self.control.guard().begin();
         (self.ended_by, self.failure) = (None, None);
-        if let Some(limit) = self.guard.passed() {
+        let (limit, time) = {
+            let guard = self.control.guard();
+            (guard.passed(), guard.limits.time)
+        };
+        if let Some(limit) = limit {
             return Err(Fatal(format!("The model was not asked: {limit}")));
         }
-        let time = TimeLimit::start(self.guard.limits.time, &cancel)
+        let time = TimeLimit::start(time, &cancel)
             .map_err(|error| Fatal(format!("Cannot watch the time: {error}")))?;
         accepted();
         if std::mem::take(&mut self.has_moved) {
@@ -212,7 +215,6 @@ impl Session {
             control: &self.control,
             config: &self.config,
             compaction: &mut self.compaction,
-            guard: &mut self.guard,
             ended_by: &mut self.ended_by,
             failure: &mut self.failure,
             listener,
@@ -260,7 +262,8 @@ impl Session {
         self.compaction = compaction::State::default();
         let old = self.control.replace(parts);
         self.config = self.control.config();
-        self.guard.go_on_in(self.control.spent(&self.config.limits));
+        let earlier = self.control.spent(&self.config.limits);
+        self.control.guard().go_on_in(earlier);
         self.update_child_env();
         Ok(old.finish()?)
     }
@@ -268,7 +271,7 @@ impl Session {
     /// Applies a configuration that was reloaded.
     pub(super) fn reconfigure(&mut self, config: Arc<Config>) {
         self.control.reconfigure(config.clone());
-        self.guard.limits = config.limits.clone();
+        self.control.guard().limits = config.limits.clone();
         self.config = config;
         self.update_child_env();
     }

@@ -82,7 +82,7 @@ impl Succession {
 
     fn create(&self, cwd: &Path, parent: Option<String>) -> Result<Log, SessionError> {
         match &self.store {
-            Some(store) => store.create_child(cwd, parent),
+            Some(store) => store.create_child(cwd, None, parent),
             None => Log::in_memory(cwd, None),
         }
     }

@@ -39,8 +39,6 @@ fn session(dir: &TempDir) -> Session {
         tools: Vec::new(),
         absent: Vec::new(),
         config: Config {
-            tool_overrides: Default::default(),
-            trusts_project: false,
             services,
             settings,
             workspace: Arc::new(dir.workspace()),
@@ -53,7 +51,10 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
-            trusts_project: true,
+            agents: Default::default(),
+            over: Default::default(),
+            started_in: dir.path().to_owned(),
+            is_trusted: false,
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -91,8 +91,13 @@ impl Store {
     }
 
     /// Makes a session of `cwd` whose header names `parent` as its origin.
-    pub fn create_child(&self, cwd: &Path, parent: Option<String>) -> Result<Log, SessionError> {
-        Log::create_child(&self.folder(cwd), cwd, parent, self.sync)
+    pub fn create_child(
+        &self,
+        cwd: &Path,
+        id: Option<&str>,
+        parent: Option<String>,
+    ) -> Result<Log, SessionError> {
+        Log::create_child(&self.folder(cwd), cwd, id, parent, self.sync)
     }
 
     pub fn open(&self, path: &Path, cwd: &Path) -> Result<Log, SessionError> {

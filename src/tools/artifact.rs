@@ -57,9 +57,31 @@ pub fn find(dir: &dyn OutputDir, number: u64) -> Option<PathBuf> {
     there.find_map(|(known, path)| (known == number).then_some(path))
 }
 
+/// The file that keeps the answer of the helper `name`, in the folder of outputs.
+pub fn answer_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join("helpers").join(format!("{name}.md"))
+}
+
+/// The names of helpers whose answers or sessions are kept.
+pub fn answers(dir: &dyn OutputDir) -> impl Iterator<Item = String> + use<> {
+    let folder = dir.if_there().map(|folder| folder.join("helpers"));
+    let files = folder.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+    files.filter_map(|file| {
+        let name = file.file_name().into_string().ok()?;
+        let answer = name.strip_suffix(".md").map(str::to_owned);
+        // A session's file begins with the time of its start.
+        answer.or_else(|| Some(name.split_once(".jsonl")?.0.split_once('_')?.1.to_owned()))
+    })
+}
+
 /// The URI `artifact://3` for a number.
 pub fn uri(number: u64) -> String {
     format!("{SCHEME}{number}")
+}
+
+/// The part after `agent://`.
+pub fn helper(text: &str) -> Option<&str> {
+    text.strip_prefix("agent://")
 }
 
 /// The part after `artifact://`.

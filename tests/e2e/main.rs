@@ -24,6 +24,7 @@ mod export;
 #[cfg(feature = "extensions")]
 mod extension;
 mod failure;
+mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
 #[cfg(not(all(
@@ -50,6 +51,8 @@ mod retry;
 mod rpc;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+#[cfg(feature = "extensions")]
+mod script_extension;
 mod sdk;
 mod session;
 #[cfg(feature = "interactive")]

@@ -246,8 +246,16 @@ fn hostile_servers_cost_an_error() {
         ("kill -9 $$", 60.0, "the server ended with exit code 137"),
         ("sleep 1000", 0.3, "no answer for 0.3 s"),
         ("echo why >&2; trap '' TERM; sleep 1000", 0.3, "no answer for 0.3 s"),
-        ("echo {}; echo []; echo '{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":1}'; exit 0", 60.0, "the server ended"),
-        ("read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}'; sleep 1000", 60.0, "speaks version \"\""),
+        (
+            "echo {}; echo []; echo '{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":1}'; exit 0",
+            60.0,
+            "the server ended",
+        ),
+        (
+            "read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}'; sleep 1000",
+            60.0,
+            "speaks version \"\"",
+        ),
         ("read -r line; head -c 100000000 /dev/zero; echo; sleep 1000", 60.0, "more than 16 MB"),
         ("(trap '' TERM HUP; sleep 1000) & sleep 1000", 0.3, "no answer for 0.3 s"),
     ] {

@@ -40,7 +40,8 @@ fn the_footer_stays_on_the_last_row() {
     screen.send("/settings");
     screen.wait_for("Auto-compact");
     screen.type_keys(ESCAPE);
-    let after = screen.wait_until_gone("Auto-compact");
+    screen.wait_until_gone("Auto-compact");
+    let after = screen.wait_until_gone("/settings");
     let rows = |text: &str| text.lines().filter(|row| !row.is_empty()).map(String::from).collect::<Vec<_>>();
     assert_eq!(footer(&after), 24, "{after}");
     assert_eq!(rows(&before), rows(&after));

@@ -34,6 +34,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["base", "jsonrpc", "llm", "agent", "tools", "resources", "runtime"],
         &["llm::http", "llm::sse", "llm::protocol", "llm::body"],
     ),
+    ("helper", &["base", "llm", "agent", "tools", "session", "resources", "runtime", "client"], WIRE),
     ("tui", &["base", "markdown"], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["base", "runtime", "jsonrpc", "tui"], &[]),
@@ -52,6 +53,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "runtime",
             "extension",
             "mcp",
+            "helper",
             "mode",
             "docs",
         ],
@@ -75,6 +77,7 @@ const SPAWNERS: &[&str] = &[
     "src/tools/sandbox",
     "src/cli/sandbox.rs",
     "src/client",
+    "src/helper/command.rs",
     "src/mode/interactive/command/editor.rs",
     "src/mode/interactive/program.rs",
 ];

@@ -63,6 +63,13 @@ pub fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
+/// The first bytes of the file at `path`, at most `bytes_max`.
+pub fn read_start(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Creates a new file that only its owner can access.
 pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)

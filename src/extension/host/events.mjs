@@ -45,12 +45,16 @@ const RULES = {
 		},
 	},
 	before_agent_start: {
-		...inPlace("systemPromptOptions", (event, handled) => {
-			const messages = handled.flatMap((result) => result.message ?? []);
-			const prompt = handled.findLast((result) => result.systemPrompt !== undefined)?.systemPrompt;
-			return { ...(messages.length === 1 && { message: messages[0] }), ...(messages.length > 1 && { messages }), ...(prompt !== undefined && { systemPrompt: prompt }) };
-		}),
+		before: (event) => ({ ...event.systemPromptOptions.sections }),
 		apply: (event, result) => result.systemPrompt !== undefined && (event.systemPrompt = result.systemPrompt),
+		answer: (event, handled, before) => {
+			const messages = handled.flatMap((result) => result.message ?? []);
+			// Sections that a handler put into the options follow the prompt.
+			const sections = Object.entries(event.systemPromptOptions.sections).filter(([name, text]) => text && before[name] !== text);
+			const isChanged = sections.length > 0 || handled.some((result) => result.systemPrompt !== undefined);
+			const prompt = [event.systemPrompt, ...sections.map(([, text]) => text)].join("\n\n");
+			return { ...(messages.length > 0 && { message: messages[0], messages }), ...(isChanged && { systemPrompt: prompt }) };
+		},
 	},
 	turn_end: { answer: BOUNDARY },
 	agent_before_settle: { answer: BOUNDARY },

@@ -187,7 +187,7 @@ export class Extension {
 				return extension.ask("models.scoped").models;
 			},
 			isIdle: () => mirror.state(id).isIdle,
-			isProjectTrusted: () => mirror.read("session.state", { extension: id }, environment).isProjectTrusted,
+			isProjectTrusted: () => mirror.read("session.state", { extension: id }, environment).isProjectTrusted ?? environment.isProjectTrusted,
 			hasPendingMessages: () => mirror.state(id).hasPendingMessages,
 			getContextUsage: () => mirror.state(id).contextUsage ?? undefined,
 			getSystemPrompt: () => this.ask("session.systemPrompt").text,
@@ -366,6 +366,7 @@ export class Extension {
 		if (event.type === "terminal_input") return this.screen.terminalInput(event.data);
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
+		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
 		const handlers = this.handlers.get(event.type) ?? [];
 		let failure;
 		const failed = (error) => {
@@ -377,6 +378,14 @@ export class Extension {
 		if (failure && empty && !STREAMS.has(event.type)) throw failure;
 		if (failure && !empty) this.fail(`a handler of ${event.type}`, failure);
 		return event.type === "user_bash" && answer?.operations ? this.runFor(event, answer.operations, signal) : answer;
+	}
+
+	/** Options of the system prompt with every field that handlers count on. */
+	promptOptions(given) {
+		const known = given !== null && typeof given === "object" && !Array.isArray(given) ? given : {};
+		const { names } = this.mirror.read("tools.active", { extension: this.id }, { names: [] });
+		const lists = { hiddenTools: [], promptGuidelines: [], contextFiles: [], skills: [] };
+		return { selectedTools: names, ...lists, toolSnippets: {}, toolGuidelines: {}, appendSystemPrompt: "", cwd: environment.cwd, ...known, sections: { ...known.sections } };
 	}
 
 	/** A command of the user that runs on operations of the extension. */
@@ -395,6 +404,8 @@ export class Extension {
 	async callTool({ toolCallId, name, arguments: args }, signal) {
 		const tool = this.tools.get(name);
 		if (!tool) throw new Error(`the extension has no tool ${name}`);
+		// Without this a tool in place of a built-in one would call itself for ever.
+		if (builtinCalls.has(builtinCall(name, args))) throw unsupported(`the built-in tool ${name} behind a tool of its name`);
 		const onUpdate = (partial) => this.peer.send({ method: "tool.update", params: { extension: this.id, toolCallId, content: partial.content, details: partial.details } });
 		return tool.execute(toolCallId, args, signal, onUpdate, this.toolContext(signal, toolCallId));
 	}
@@ -514,6 +525,10 @@ export class Extension {
 		return { apiKey: this.provider(provider).oauth.getApiKey(credentials) };
 	}
 }
+
+/** Calls of built-in tools under way, which pi must not give back to a tool of that name. */
+export const builtinCalls = new Set();
+export const builtinCall = (name, args) => `${name} ${JSON.stringify(args)}`;
 
 /** Calls of pi's tools by the id of their request, for their progress. */
 const progress = new Map();

@@ -5,7 +5,7 @@
 
 import { Writable } from "node:stream";
 import { environment } from "./environment.mjs";
-import { Extension, runTool, toolProgress } from "./extension.mjs";
+import { builtinCall, builtinCalls, Extension, runTool, toolProgress } from "./extension.mjs";
 import { KeybindingsManager, setKeybindings, TUI_KEYBINDINGS } from "./keys.mjs";
 import { loadFactory, provide } from "./loader.mjs";
 import { Mirror } from "./mirror.mjs";
@@ -41,12 +41,17 @@ mirror.whenReady = [];
 
 let palette;
 setThemeSource(() => (palette ??= mirror.ready ? mirror.read("ui.theme", { extension: lastExtension }) : undefined));
-setBuiltin((name, toolCallId, args, signal, onUpdate) =>
-	runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate).then(({ isError, ...result }) => {
+setBuiltin(async (name, toolCallId, args, signal, onUpdate) => {
+	const call = builtinCall(name, args);
+	builtinCalls.add(call);
+	try {
+		const { isError, ...result } = await runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate);
 		if (isError) throw new Error(result.content?.map((block) => block.text ?? "").join("\n") || `${name} failed`);
 		return result;
-	}),
-);
+	} finally {
+		builtinCalls.delete(call);
+	}
+});
 
 async function initialize(params) {
 	const { flags, keybindings, theme, extensions: instances = [] } = params;

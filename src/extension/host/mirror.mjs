@@ -51,7 +51,15 @@ export class Mirror {
 	/** All entries of the session: those behind the last known one are fetched. */
 	entries(extension) {
 		const since = this.#entries.at(-1)?.id;
-		const answer = this.ask("session.entries", { extension, ...(since && { since }) });
+		let answer;
+		try {
+			answer = this.ask("session.entries", { extension, ...(since && { since }) });
+		} catch (error) {
+			// The last entry that is known here is none of the session that is open now.
+			if (!since) throw error;
+			this.forget();
+			return this.entries(extension);
+		}
 		if (answer.taken) return this.#entries;
 		answer.taken = true;
 		const anew = !since || answer.since === null || (answer.sessionId !== undefined && answer.sessionId !== this.#sessionId);

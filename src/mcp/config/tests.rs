@@ -1,3 +1,5 @@
+//! Files of servers: what is taken, refused and changed.
+
 use super::*;
 use crate::base::testing::TempDir;
 use serde_json::json;
@@ -127,7 +129,7 @@ fn a_project_replaces_and_changes_servers_of_the_user() {
         (changed.scope, changed.is_enabled(), changed.exposure()),
         (Scope::User, false, Exposure::Direct)
     );
-    assert!(changed.changed_by.is_some() && !changed.may_sign_in());
+    assert!(changed.changed_by.is_some() && changed.has_authorization());
     let replaced = servers.find("replaced").unwrap();
     assert_eq!((replaced.scope, replaced.address()), (Scope::Project, "z".to_owned()));
     assert!(!replaced.fields.contains_key("env"));

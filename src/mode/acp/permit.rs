@@ -24,12 +24,14 @@ impl Approver for EditorApprover {
         let (name, arguments) = (&question.tool.spec.name, question.arguments);
         let info = self.describer.describe(name, arguments);
         let change = call::coming_change(&self.workspace, &info, arguments);
+        let title = call::title_to_approve(name, &info);
+        let title = question.helper.map_or_else(|| title.clone(), |helper| format!("{helper}: {title}"));
         let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
         let params = json!({
             "sessionId": self.session,
             "toolCall": {
                 "toolCallId": question.id,
-                "title": call::title_to_approve(name, &info),
+                "title": title,
                 "kind": call::kind(&info),
                 "status": "pending",
                 "content": change.diffs,

@@ -1,6 +1,7 @@
 //! What extensions show on the screen: questions, notices, status texts, lines above and below the editor.
 
 use super::app::App;
+use super::asked::{Asked, Form};
 use super::card::Weight;
 use super::config::UiConfig;
 use super::dialog::compose::Compose;
@@ -93,21 +94,6 @@ impl OnFeed {
     pub fn new(feed: Arc<Feed>) -> Self {
         Self { feed, last: AtomicU64::new(0) }
     }
-}
-
-/// A question of an extension on its way to the screen.
-pub struct Asked {
-    number: u64,
-    title: String,
-    text: String,
-    form: Form,
-    reply: Sender<Option<String>>,
-}
-
-enum Form {
-    Choice(Vec<String>),
-    Confirm,
-    Text(String),
 }
 
 impl Ui for OnFeed {

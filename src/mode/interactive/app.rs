@@ -163,7 +163,6 @@ impl App {
 
     /// Sends the typed text: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
-        self.status.note.clear();
         if !self.control.is_looked_at(&text) {
             return self.send(text, images, streaming);
         }
@@ -179,6 +178,7 @@ impl App {
 
     /// Sends a prompt that others have looked at.
     pub fn send(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
+        self.status.note.clear();
         let (expanded, problem) = self.control.expand(text.clone());
         if let Some(problem) = problem {
             self.warn(&problem.to_string());

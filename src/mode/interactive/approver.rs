@@ -17,6 +17,7 @@ impl Approver for ByScreen {
         let mut call = Call::new(question.id, &question.tool.spec.name);
         call.set_arguments(question.arguments.clone());
         call.written();
+        call.helper = question.helper.map(str::to_owned);
         self.0.effect(Effect::Approve { call: Box::new(call), reply });
         select! {
             recv(decided) -> decision => decision.unwrap_or(Decision::Deny(None)),

@@ -3,7 +3,7 @@
 //! The list is closed. `carry_out` applies each effect in one place, on the drawing thread; the sender knows
 //! nothing of sessions or of the screen.
 
-use super::added::Asked;
+use super::asked::Asked;
 use super::card::{Call, Weight};
 use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;

@@ -15,6 +15,7 @@ mod activity;
 mod added;
 mod app;
 mod approver;
+mod asked;
 mod card;
 mod client;
 mod command;
@@ -109,7 +110,7 @@ pub fn keybindings_schema() -> Option<Value> {
 
 /// The JSON Schema of a theme; `None` in a build without the terminal.
 pub fn theme_schema() -> Option<Value> {
-    Some(crate::tui::theme::schema())
+    Some(crate::tui::theme::schema::schema())
 }
 
 /// Start options of the interactive mode.

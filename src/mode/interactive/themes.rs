@@ -6,7 +6,8 @@
 use crate::runtime::config::Themes;
 use crate::runtime::text_file::{self, Bounds};
 use crate::tui::key::Reply;
-use crate::tui::theme::{Backdrop, Colors, SYSTEM, Theme, choose, queries};
+use crate::tui::theme::system::{Colors, queries};
+use crate::tui::theme::{Backdrop, SYSTEM, Theme, choose};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};

@@ -13,7 +13,7 @@ pub struct Title {
     shown: String,
     progress: Option<&'static str>,
     busy_since: Option<Instant>,
-    was_waiting: bool,
+    was_asking: bool,
     /// True if the last answer failed.
     pub has_failed: bool,
     /// How the last run ended, until the next prompt.
@@ -108,7 +108,8 @@ impl Title {
             self.progress = progress;
             out.push_str(progress.unwrap_or(PROGRESS_OFF));
         }
-        let starts_asking = is_asking && !std::mem::replace(&mut self.was_waiting, is_asking);
+        let was_asking = std::mem::replace(&mut self.was_asking, is_asking);
+        let starts_asking = is_asking && !was_asking;
         let ended = match (self.busy_since, is_busy) {
             (None, true) => {
                 self.busy_since = Some(now);

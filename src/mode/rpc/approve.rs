@@ -6,7 +6,7 @@
 use super::dialog::Dialog;
 use super::field::Fields;
 use crate::runtime::CancelToken;
-use crate::runtime::approval::{self, Approver, Decision, excerpt, squeezed};
+use crate::runtime::approval::{self, Approver, DENIED, Decision, excerpt, squeezed};
 use crate::runtime::event_json::Question;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -29,10 +29,11 @@ impl Approver for DialogApprover {
         loop {
             let question = Question {
                 method: "select",
-                title: format!("{problem}Allow {name}? {}", shown(call.arguments)),
+                title: format!("{problem}Allow {}? {}", call.who(), shown(call.arguments)),
                 options: Some(&[ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE]),
                 tool_call_id: Some(call.id),
                 tool_name: Some(name),
+                helper: call.helper,
                 arguments: Some(call.arguments),
                 ..Question::default()
             };
@@ -88,7 +89,7 @@ impl DialogApprover {
 }
 
 fn because(reason: &str) -> String {
-    format!("The user denied this call: {reason}")
+    format!("{DENIED}: {reason}")
 }
 
 fn shown(arguments: &Map<String, Value>) -> String {

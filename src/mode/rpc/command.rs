@@ -101,7 +101,8 @@ const STATS: Response = Data(
     contextUsage?: {tokens: integer|null, contextWindow: integer, percent: number|null}}",
 );
 /// A final or partial result of a tool that the client runs.
-const RESULT: All = All("content?: string|(Block.text|Block.image)[], details?: any, isError?: boolean");
+const RESULT: All =
+    All("content?: string|(Block.text|Block.image)[], details?: any, isError?: boolean, terminate?: boolean");
 
 /// Every command, in the order of `ready`.
 #[rustfmt::skip]

@@ -173,6 +173,7 @@ mod tests {
             (json!({"content": 1}), "\"content\" must be a string or a list of blocks"),
             (json!({"content": [{"type": "song"}]}), "a block of \"content\" is neither text nor an image"),
             (json!({"content": ["a"]}), "a block of \"content\" is neither text nor an image"),
+            (json!({"terminate": 1}), "\"terminate\" must be true or false"),
             (json!({"isError": 1}), "\"isError\" must be true or false"),
         ] {
             check(fields, Err(&format!("{wrong}{fault}")));

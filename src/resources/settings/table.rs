@@ -113,6 +113,8 @@ pub const GROUPS: &[Group] = &[
         global("limits.seconds", Seconds, Told("none"), "time for one prompt"),
         global("limits.sessionCost", Amount, Told("none"), "US dollars for a whole session"),
         global("limits.sessionTokens", Count, Told("none"), "tokens for a whole session"),
+        global("helpers.concurrency", Count, Preset::Count(4), "helpers that ask models at once"),
+        global("helpers.turns", Count, Preset::Count(100), "answers of a helper after which it is told to finish; half as many later it is ended"),
         global("limits.loops", Flag, Preset::Flag(true), "end runs that repeat the same tool calls with the same results"),
     ]},
     Group { title: "Sessions and context", keys: &[
@@ -168,6 +170,7 @@ pub const GROUPS: &[Group] = &[
         key("packages", List, Told(""), "sources of packages"),
         key("extensions", Texts, Told(""), "files and folders of extensions"),
         key("skills", Texts, Told(""), "files and folders of skills"),
+        key("agents", Texts, Told(""), "files and folders of agents"),
         key("prompts", Texts, Told(""), "files and folders of prompt templates"),
         key("themes", Texts, Told(""), "files and folders of themes"),
         key("enableSkillCommands", Flag, Preset::Flag(true), "offer skills as `/skill:name` in completion"),

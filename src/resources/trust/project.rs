@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Files and folders in `.pi/` for which a project needs trust.
-const SURFACES: [&str; 8] = [
+const SURFACES: [&str; 9] = [
     "settings.json",
     "mcp.json",
     "extensions",
     "skills",
     "prompts",
     "themes",
+    "agents",
     "SYSTEM.md",
     "APPEND_SYSTEM.md",
 ];

@@ -26,6 +26,7 @@ fn only_what_is_used_needs_trust() {
         "prompts/a",
         "extensions/a",
         "themes/a",
+        "agents/a.md",
     ];
     for name in needs {
         let scratch = TempDir::create();

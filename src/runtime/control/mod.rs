@@ -21,10 +21,11 @@ pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Ticket};
 
 use super::addition::NamedCommand;
-use super::approval::{Approvals, Approver};
+use super::approval::{Approvals, Approver, Decision, Question};
 use super::config::Config;
 use super::event::{Emit, Event};
 use super::hook::Hooked;
+use super::limit::{Guard, Limits};
 use super::recorded_tools::RecordedTools;
 use super::secret::{self, Wrapped};
 use super::task::Task;
@@ -35,7 +36,7 @@ use crate::agent::run::{Agent, Fatal};
 use crate::agent::tool::{Exposure, Tool};
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Head;
-use crate::llm::message::{Block, Content, UserMessage};
+use crate::llm::message::{Block, Content, Usage, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
 use crate::session::Conversation;
@@ -44,12 +45,23 @@ use queue::Queues;
 use serde_json::{Map, Value};
 use state::{State, names_of};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A handle to a session, cheap to clone. All clones refer to one session, even after it changes to another
 /// conversation.
 #[derive(Clone)]
 pub struct Control(Arc<Shared>);
+
+/// A handle for parts of the session itself, such as its tools, which must not keep it alive.
+#[derive(Clone)]
+pub struct WeakControl(Weak<Shared>);
+
+impl WeakControl {
+    /// Returns the session's handle; `None` if the session has ended.
+    pub fn upgrade(&self) -> Option<Control> {
+        self.0.upgrade().map(Control)
+    }
+}
 
 struct Shared {
     /// Cancelled when the process ends.
@@ -61,6 +73,8 @@ struct Shared {
     hooks: Mutex<Hooked>,
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
+    /// The limits of the run, and what it has spent. Locked for no longer than a count.
+    guard: Mutex<Guard>,
 }
 
 /// Tasks that may wait for the session's thread.
@@ -97,7 +111,38 @@ impl Control {
             hooks: Mutex::default(),
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
+            guard: Mutex::default(),
         }))
+    }
+
+    pub fn downgrade(&self) -> WeakControl {
+        WeakControl(Arc::downgrade(&self.0))
+    }
+
+    pub(super) fn guard(&self) -> MutexGuard<'_, Guard> {
+        self.0.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to watch `limits`.
+    pub(super) fn guard_run(&self, limits: &Limits) {
+        let earlier = self.spent(limits);
+        *self.guard() = Guard::new(limits.clone(), earlier);
+    }
+
+    /// Counts a turn of a helper towards the limits of the run. Returns why the run must end, if a limit is
+    /// reached.
+    pub fn helper_turn_ended(&self, usage: &Usage) -> Option<String> {
+        self.guard().helper_turn_ended(usage)
+    }
+
+    /// Returns what is left of the limits of tokens and cost.
+    pub fn limits_left(&self) -> Limits {
+        self.guard().left()
+    }
+
+    /// Asks the session's approver about a call of a helper.
+    pub fn approve(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
+        self.0.approvals.decide(question, cancel)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -179,12 +224,12 @@ impl Control {
         Agent {
             model: state.model.clone(),
             thinking: state.thinking,
-            tools: self.guard(&state.config, &state.tools),
+            tools: self.guarded(&state.config, &state.tools),
             sequential: state.switches.interrupt == InterruptMode::Immediate,
         }
     }
 
-    fn guard(&self, config: &Config, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
+    fn guarded(&self, config: &Config, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         let vault = config.services.vault();
         let wrap = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
             Arc::new(Wrapped { tool: tool.clone(), vault: vault.clone() })
@@ -204,7 +249,7 @@ impl Control {
         };
         let all = state.all_tools();
         let tool = all.iter().filter(|tool| tool.info().spec.name == name).find(reaches)?.clone();
-        self.guard(&state.config, &[tool]).pop()
+        self.guarded(&state.config, &[tool]).pop()
     }
 
     /// Replaces secrets in a user message by placeholders.

@@ -76,10 +76,11 @@ impl Log {
     pub fn create_child(
         folder: &Path,
         cwd: &Path,
+        id: Option<&str>,
         parent: Option<String>,
         sync: SyncMode,
     ) -> Result<Self, SessionError> {
-        let mut header = new_header(cwd, None)?;
+        let mut header = new_header(cwd, id)?;
         header.parent_session = parent;
         let path = folder.join(file_name(&header));
         Self::start(header, Later::Draft(path), sync)

@@ -86,12 +86,13 @@ impl Tool for ReadTool {
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let given = argument::text(call, "path")?;
         let kept = artifact::named(given).map(|number| self.kept(number));
+        let kept = kept.or_else(|| artifact::helper(given).map(|name| self.answer(name)));
         let path = match kept.transpose()? {
             Some(path) => path,
             None => path::resolve_existing(&self.workspace, given)?,
         };
         // For commands in the answer.
-        let shown = match artifact::named(given) {
+        let shown = match artifact::named(given).or(artifact::helper(given)) {
             Some(_) => path.to_string_lossy(),
             None => given.into(),
         };
@@ -134,6 +135,21 @@ impl ReadTool {
             ToolError::new(format!(
                 "There is no kept output {number:?} in this session. Run the command again."
             ))
+        })
+    }
+
+    /// The file of the answer of the helper with this name.
+    fn answer(&self, name: &str) -> Result<PathBuf, ToolError> {
+        let name = name.trim_end_matches('/');
+        let outputs = &*self.workspace.outputs;
+        let mut known: Vec<String> = artifact::answers(outputs).collect();
+        let folder = outputs.if_there().filter(|_| known.iter().any(|other| other == name));
+        let path = folder.map(|folder| artifact::answer_path(&folder, name)).filter(|path| path.exists());
+        path.ok_or_else(|| {
+            known.sort();
+            known.dedup();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            ToolError::new(format!("There is no answer of a helper {name:?} in this session. Known: {known}"))
         })
     }
 

@@ -10,13 +10,10 @@ mod built_in;
 mod file;
 mod limited;
 mod oklab;
-mod schema;
-mod system;
+pub mod schema;
+pub mod system;
 
 use super::style::{Color, Depth, Style, palette};
-
-pub use schema::schema;
-pub use system::{Colors, queries};
 
 /// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';

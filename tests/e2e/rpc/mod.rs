@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use std::process::Stdio;
 
 /// The program in RPC mode, with these words on its command line.
-fn client(world: &World, words: &str) -> Client {
+pub fn client(world: &World, words: &str) -> Client {
     let mut pi = world.pi().words("--mode rpc").words(words);
     let command = pi.command().stderr(Stdio::null());
     let mut client = Client::spawn(command).expect("start pi");

@@ -409,8 +409,9 @@ fn ends(tape: &mut Tape) {
     tape.told.extend(outcome.events());
 }
 
-/// What no scene here comes to: files of other programs hold it, or damaged ones.
+/// What no scene here comes to: files of other programs hold it, or damaged ones. Questions of helpers are in `helper`.
 const UNSEEN: &[&str] = &[
+    "Event.extension_ui_request/helper",
     "Event.session/parentSession",
     "Message.custom",
     "Entry.usage",

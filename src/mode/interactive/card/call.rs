@@ -32,6 +32,8 @@ pub enum State {
 pub struct Call {
     pub id: String,
     pub name: String,
+    /// The helper that makes the call; `None` for a call of the session itself.
+    pub helper: Option<String>,
     arguments: Map<String, Value>,
     /// Set while the arguments are received.
     json: Option<PartialJson>,
@@ -51,6 +53,7 @@ impl Call {
         Self {
             id: id.to_owned(),
             name: name.to_owned(),
+            helper: None,
             arguments: Map::new(),
             json: None,
             state: State::Writing,

@@ -90,7 +90,10 @@ impl Dialog for Approve {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let looks = look.looks();
         let border = look.rule(look.style(Role::BorderAccent));
-        let title = format!("Allow {}?", self.call.name);
+        let title = match &self.call.helper {
+            Some(helper) => format!("Allow {} of helper {helper}?", self.call.name),
+            None => format!("Allow {}?", self.call.name),
+        };
         let title = Line::of(&title, look.style(Role::Warning).with(Attributes::BOLD));
         let inner = look.within(look.width.saturating_sub(2).max(1));
         let mut lines = match &mut self.page {
@@ -214,7 +217,7 @@ mod tests {
             shown.press(keys);
             shown.type_text(typed);
             if decided.is_empty() {
-                assert!(matches!(shown.press(last)[..], [Effect::Close]));
+                assert!(matches!(shown.press(last)[..], [Effect::Approved(_), Effect::Close]));
             }
             assert_eq!(format!("{:?}", decided.recv().unwrap()), expected);
         }

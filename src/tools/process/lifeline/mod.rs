@@ -248,7 +248,7 @@ impl Start {
 }
 
 /// Path of this program, even if its file was replaced.
-fn program() -> io::Result<PathBuf> {
+pub fn program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".into());
     }

@@ -1,0 +1,154 @@
+//! The command line of a helper: what its agent asks for, within what binds its session.
+
+use super::process::Helper;
+use super::r#yield;
+use crate::runtime::approval::Ask;
+use crate::runtime::selection::ADDED;
+use crate::tools::process::{lifeline, set_apart};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Makes the command of a helper, and notes for its report. `folder` keeps its session; without one nothing is stored.
+pub fn command(
+    helper: &Helper<'_>,
+    folder: Option<&Path>,
+    turns_max: u64,
+) -> io::Result<(Command, Vec<String>)> {
+    let mut notes = Vec::new();
+    let words = words(helper, folder, turns_max, &mut notes);
+    let mut command = Command::new(lifeline::program()?);
+    command.arg0("pi").args(words).current_dir(&helper.config.workspace.cwd);
+    set_apart(&mut command);
+    Ok((command, notes))
+}
+
+fn words(
+    helper: &Helper<'_>,
+    folder: Option<&Path>,
+    turns_max: u64,
+    notes: &mut Vec<String>,
+) -> Vec<OsString> {
+    let Helper { control, config, agent, .. } = helper;
+    let over = &config.over;
+    let mut words: Vec<OsString> = vec!["--mode".into(), "rpc".into()];
+    let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+
+    match folder {
+        Some(folder) => {
+            add("--session-dir", folder.into());
+            add("--session-id", helper.name.into());
+            if let Some(parent) = control.snapshot().session_file {
+                add("--parent-session", parent.into());
+            }
+        }
+        None => words.push("--no-session".into()),
+    }
+    let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+
+    let own = control.models().current();
+    let chosen = control.models().first_of(&agent.models);
+    if chosen.is_none() && !agent.models.is_empty() {
+        let models = agent.models.join(", ");
+        notes.push(format!("No model of {models} can be used; {}/{} was", own.provider, own.id));
+    }
+    let (model, level) = chosen.map_or((own.clone(), None), |chosen| (chosen.model, chosen.thinking));
+    let level = agent.thinking.or(level).unwrap_or_else(|| control.snapshot().thinking);
+    add("--provider", model.provider.as_str().into());
+    add("--model", model.id.as_str().into());
+    add("--thinking", level.name().into());
+    if model.provider == own.provider {
+        if let Some(key) = &over.model.api_key {
+            add("--api-key", key.into());
+        }
+        if let Some(url) = &over.model.base_url {
+            add("--base-url", url.into());
+        }
+    }
+
+    let all = control.tools().all();
+    let is_there = |name: &str| all.iter().any(|(tool, _)| tool.info().spec.name == name);
+    let mut tools: Vec<String> = match &agent.tools {
+        Some(names) => {
+            let missing: Vec<&str> =
+                names.iter().map(String::as_str).filter(|name| !is_there(name)).collect();
+            if !missing.is_empty() {
+                notes.push(format!("This session has no tool {}", missing.join(", ")));
+            }
+            names.iter().filter(|name| is_there(name)).cloned().collect()
+        }
+        None => {
+            let active = all.iter().filter(|(_, is_active)| *is_active);
+            active.map(|(tool, _)| tool.info().spec.name.clone()).collect()
+        }
+    };
+    tools.retain(|name| !ADDED.contains(&name.as_str()));
+    add("--tools", tools.join(",").into());
+    // Its own tools of these names are free for those that are registered.
+    let excluded: Vec<String> = over.tools.excluded.iter().cloned().chain(ADDED.map(str::to_owned)).collect();
+    add("--exclude-tools", excluded.join(",").into());
+
+    let ask = match &over.approval.ask {
+        Ask::Nothing => None,
+        Ask::All => Some("all".to_owned()),
+        Ask::Writes => Some("writes".to_owned()),
+        Ask::Named(names) => Some(names.join(",")),
+    };
+    if let Some(ask) = ask {
+        add("--ask-tools", ask.into());
+    }
+    let registered = [r#yield::NAME, super::task::NAME].map(str::to_owned);
+    let allowed: Vec<String> = over.approval.allowed.iter().cloned().chain(registered).collect();
+    add("--allow-tools", allowed.join(",").into());
+    if let Some(mode) = &over.sandbox.mode {
+        add("--sandbox", mode.into());
+    }
+    let absolute = |path: &String| config.started_in.join(path).into_os_string();
+    for folder in &over.sandbox.writable {
+        add("--sandbox-write", absolute(folder));
+    }
+
+    add("--max-turns", turns_max.to_string().into());
+    // The session counts what all helpers spend; this ends a helper that is faster than its events.
+    let left = control.limits_left();
+    if let Some(tokens) = left.tokens {
+        add("--max-tokens-total", tokens.max(1).to_string().into());
+    }
+    if let Some(cost) = left.cost {
+        add("--max-cost", cost.max(1e-6).to_string().into());
+    }
+    if !agent.prompt.is_empty() {
+        add("--append-system-prompt", (&agent.prompt).into());
+    }
+    let (skills, only_named) = match &agent.skills {
+        Some(names) => {
+            let known = |name: &String| config.commands.skills.iter().find(|skill| skill.name == *name);
+            let missing: Vec<&str> =
+                names.iter().filter(|name| known(name).is_none()).map(String::as_str).collect();
+            if !missing.is_empty() {
+                notes.push(format!("There is no skill {}", missing.join(", ")));
+            }
+            let found = names.iter().filter_map(known);
+            (found.map(|skill| skill.source.path.clone().into_os_string()).collect(), true)
+        }
+        None => {
+            let named: Vec<OsString> = over.resources.skills.iter().map(absolute).collect();
+            (named, over.resources.no_skills)
+        }
+    };
+    for skill in skills {
+        add("--skill", skill);
+    }
+    let switches = [
+        ("--no-skills", only_named),
+        ("--no-context-files", over.resources.no_context_files),
+        ("--read-only", over.tools.read_only),
+        ("--sandbox-net", over.sandbox.network),
+        ("--approve", config.is_trusted),
+        ("--no-approve", !config.is_trusted),
+    ];
+    words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
+    words
+}

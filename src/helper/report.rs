@@ -1,0 +1,182 @@
+//! Reports of helpers, and the result of a `task` call that is made of them.
+
+use crate::agent::tool::ToolOutput;
+use crate::llm::message::Usage;
+use crate::session::compaction::add_usage;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Maximum bytes of all reports of a call together.
+const BYTES_MAX: usize = 24 * 1024;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    #[default]
+    Waiting,
+    Running,
+    Done,
+    Failed,
+    Aborted,
+}
+
+impl Status {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+/// What became of a task, or what is known of it so far.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub name: String,
+    pub agent: String,
+    pub status: Status,
+    /// The result, or all that there is of it.
+    pub text: String,
+    /// The result as data, if a schema was wanted.
+    pub data: Option<Value>,
+    /// Why there is no result, or what is to be known about it.
+    pub note: Option<String>,
+    pub turns: u64,
+    pub usage: Usage,
+    /// The tool call under way.
+    pub doing: String,
+    pub session: Option<PathBuf>,
+    /// True if the whole text can be read as `agent://NAME`.
+    pub is_kept: bool,
+}
+
+impl Report {
+    pub fn spend(&mut self, usage: &Usage) {
+        self.turns += 1;
+        self.usage = add_usage(&self.usage, usage);
+    }
+
+    /// One line on the progress.
+    fn line(&self) -> String {
+        let Self { name, agent, status, turns, doing, .. } = self;
+        let doing = if doing.is_empty() { String::new() } else { format!(": {doing}") };
+        format!("{name} ({agent}): {}, {turns} turns{doing}", status.name())
+    }
+
+    fn details(&self) -> Value {
+        json!({
+            "name": self.name, "agent": self.agent, "status": self.status.name(), "turns": self.turns,
+            "usage": self.usage, "doing": self.doing, "note": self.note, "data": self.data,
+            "sessionFile": self.session,
+        })
+    }
+
+    fn section(&self, bytes_max: usize) -> String {
+        let mut section = format!("## {} ({}): {}\n", self.name, self.agent, self.status.name());
+        if let Some(note) = &self.note {
+            section.push_str(&format!("[{note}]\n"));
+        }
+        let text = self.text.trim();
+        let shown = cut(text, bytes_max);
+        if !text.is_empty() {
+            section.push_str(&format!("\n{shown}\n"));
+        }
+        if shown.len() < text.len() {
+            let how =
+                if self.is_kept { format!("; read agent://{} has all", self.name) } else { String::new() };
+            section.push_str(&format!("[cut after {} of {} bytes{how}]\n", shown.len(), text.len()));
+        }
+        section
+    }
+}
+
+/// The beginning of `text` in at most `bytes_max` bytes, up to the end of a line if one is near.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let head = text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default();
+    match head.rfind('\n') {
+        Some(end) if end > bytes_max / 2 => head.get(..end).unwrap_or(head),
+        _ => head,
+    }
+}
+
+/// The progress of all tasks of a call.
+pub fn progress(reports: &[Report]) -> ToolOutput {
+    let lines: Vec<String> = reports.iter().map(Report::line).collect();
+    ToolOutput::text(lines.join("\n")).with_details(details(reports))
+}
+
+/// The result of a call, with all reports in the order of the tasks.
+pub fn result(reports: &[Report]) -> ToolOutput {
+    let mut usage = Usage::default();
+    reports.iter().for_each(|report| usage = add_usage(&usage, &report.usage));
+    // What short reports leave over goes to the longer ones.
+    let mut lengths: Vec<usize> = reports.iter().map(|report| report.text.len()).collect();
+    lengths.sort_unstable();
+    let (mut left, mut share) = (BYTES_MAX, BYTES_MAX);
+    for (at, length) in lengths.iter().enumerate() {
+        share = left / (lengths.len() - at);
+        left -= share.min(*length);
+    }
+    let sections: Vec<String> = reports.iter().map(|report| report.section(share)).collect();
+    let structured = reports.iter().map(|report| {
+        let result = report.data.clone().unwrap_or_else(|| report.text.as_str().into());
+        json!({"name": report.name, "status": report.status.name(), "result": result, "note": report.note})
+    });
+    ToolOutput {
+        usage: (usage.total_tokens > 0).then_some(usage),
+        structured: Some(structured.collect()),
+        ..ToolOutput::text(sections.join("\n")).with_details(details(reports))
+    }
+}
+
+fn details(reports: &[Report]) -> Value {
+    let helpers: Vec<Value> = reports.iter().map(Report::details).collect();
+    json!({"helpers": helpers})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::message::text_of;
+
+    fn report(name: &str, text: &str) -> Report {
+        Report {
+            name: name.into(),
+            agent: "general".into(),
+            status: Status::Done,
+            text: text.into(),
+            is_kept: true,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn long_reports_share_what_short_ones_leave() {
+        let long = "line\n".repeat(10_000);
+        let output = result(&[report("a", "short"), report("b", &long), report("c", &long)]);
+        let text = text_of(&output.content);
+        assert!(text.starts_with("## a (general): done\n\nshort\n\n## b (general): done\n"), "{text}");
+        assert!(text.len() < BYTES_MAX + 400 && text.len() > BYTES_MAX - 400, "{}", text.len());
+        assert!(text.contains("of 49999 bytes; read agent://b has all]"), "{text}");
+        assert!(text.trim_end().ends_with("read agent://c has all]"));
+        let alone = text_of(&result(&[report("a", &"é".repeat(BYTES_MAX))]).content);
+        assert!(alone.contains("[cut after 24576 of 49152 bytes"), "{}", &alone[alone.len() - 100..]);
+    }
+
+    #[test]
+    fn a_failure_says_so_and_keeps_what_there_is() {
+        let failed = Report {
+            status: Status::Failed,
+            note: Some("no key".into()),
+            is_kept: false,
+            ..report("a", "half")
+        };
+        let text = text_of(&result(&[failed]).content);
+        assert_eq!(text, "## a (general): failed\n[no key]\n\nhalf\n");
+    }
+}

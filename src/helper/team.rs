@@ -1,0 +1,286 @@
+//! The helpers of a session: how many work at once, their names, and where their answers are kept.
+
+use super::process::{self, Helper};
+use super::report::{Report, Status};
+use super::task::Task;
+use super::r#yield;
+use crate::base::cancel::CancelToken;
+use crate::base::file;
+use crate::runtime::config::Config;
+use crate::runtime::control::{Control, WeakControl};
+use crate::tools::{OutputDir, artifact};
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+use std::collections::HashSet;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Helpers of helpers have this depth, and give no tasks.
+pub const DEPTH_MAX: usize = 2;
+
+/// Maximum length of a helper's name.
+const NAME_MAX: usize = 48;
+
+pub struct Team {
+    control: WeakControl,
+    slots: Slots,
+    /// Names in use, in lower case.
+    names: Mutex<HashSet<String>>,
+}
+
+/// Who gives tasks, and what holds for them.
+pub struct Orders<'a> {
+    /// 1 for helpers of the session.
+    pub depth: usize,
+    pub is_allowed: &'a (dyn Fn(&str) -> bool + Sync),
+    /// Called with all reports when one has changed.
+    pub update: &'a (dyn Fn(&[Report]) + Sync),
+    pub cancel: &'a CancelToken,
+}
+
+impl Team {
+    pub fn new(control: &Control) -> Self {
+        let concurrency = control.config().settings.count("helpers.concurrency").clamp(1, 64);
+        Self {
+            control: control.downgrade(),
+            slots: Slots::new(usize::try_from(concurrency).unwrap_or(1)),
+            names: Mutex::default(),
+        }
+    }
+
+    /// Runs tasks beside each other. Returns their reports in order; `None` if the session has ended.
+    pub fn run(&self, tasks: Vec<Task>, orders: &Orders<'_>) -> Option<Vec<Report>> {
+        let control = self.control.upgrade()?;
+        let config = control.config();
+        let names: Vec<String> = tasks.iter().map(|task| self.take_name(task, &config)).collect();
+        let board = Board::new(&tasks, &names, orders.update);
+        let cancel = orders.cancel.child();
+        thread::scope(|scope| {
+            for (at, task) in tasks.iter().enumerate() {
+                let row = Row { board: &board, at };
+                let (control, config, cancel, name) = (&control, &config, &cancel, &names[at]);
+                let work = move || self.work(task, name, control, config, row, orders, cancel);
+                let started = thread::Builder::new().name("helper".into()).spawn_scoped(scope, work);
+                if let Err(error) = started {
+                    row.end(Status::Failed, &format!("Cannot start a thread: {error}"));
+                }
+            }
+        });
+        Some(board.into_reports())
+    }
+
+    #[allow(clippy::too_many_arguments)] // called once, by the thread of the task
+    fn work(
+        &self,
+        task: &Task,
+        name: &str,
+        control: &Control,
+        config: &Config,
+        row: Row<'_>,
+        orders: &Orders<'_>,
+        cancel: &CancelToken,
+    ) {
+        let agents = &config.agents;
+        let allowed = |name: &str| (orders.is_allowed)(name);
+        let Some(agent) = agents.find(&task.agent).filter(|agent| allowed(&agent.name)) else {
+            let known = agents.used().map(|agent| agent.name.as_str()).filter(|name| allowed(name));
+            let known: Vec<&str> = known.collect();
+            return row.end(
+                Status::Failed,
+                &format!("There is no agent \"{}\". Known: {}", task.agent, known.join(", ")),
+            );
+        };
+        let schema = task.schema.as_ref().or(agent.output.as_ref());
+        if let Some(fault) = schema.and_then(r#yield::fault_of) {
+            return row.end(Status::Failed, &format!("The output schema cannot be used: {fault}"));
+        }
+        let Some(slot) = self.slots.take(cancel) else {
+            return row.end(Status::Aborted, "It had not begun");
+        };
+        let outputs = &*config.workspace.outputs;
+        process::run(&Helper {
+            team: self,
+            control,
+            config,
+            agent,
+            name,
+            task: &task.text,
+            schema,
+            depth: orders.depth,
+            slot: &slot,
+            row,
+            cancel,
+        });
+        row.change(|report| report.is_kept = keep(outputs, report).is_ok());
+    }
+
+    /// Takes a name for a helper that no other one of the session has or had.
+    fn take_name(&self, task: &Task, config: &Config) -> String {
+        let wanted = task.name.as_ref().unwrap_or(&task.agent);
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || "_-".contains(*c);
+        let mut wanted: String =
+            wanted.chars().map(|c| if c == ' ' { '-' } else { c }).filter(is_plain).take(NAME_MAX).collect();
+        wanted = wanted.trim_matches(|c| "_-".contains(c)).to_owned();
+        if wanted.is_empty() {
+            wanted = "helper".into();
+        }
+        let kept: HashSet<String> =
+            artifact::answers(&*config.workspace.outputs).map(|name| name.to_ascii_lowercase()).collect();
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_free = |name: &String| {
+            let name = name.to_ascii_lowercase();
+            !kept.contains(&name) && names.insert(name)
+        };
+        let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+        std::iter::once(wanted.clone()).chain(numbered).find(|name| is_free(name)).unwrap_or(wanted)
+    }
+}
+
+/// Keeps the whole answer of a helper, to be read as `agent://NAME`.
+fn keep(outputs: &dyn OutputDir, report: &Report) -> std::io::Result<()> {
+    let path = artifact::answer_path(&outputs.path()?, &report.name);
+    if let Some(folder) = path.parent() {
+        file::make_private_folder(folder)?;
+    }
+    file::create_private(&path)?.write_all(report.text.as_bytes())
+}
+
+/// The reports of a call, which several threads change.
+pub struct Board<'a> {
+    reports: Mutex<Vec<Report>>,
+    update: &'a (dyn Fn(&[Report]) + Sync),
+}
+
+impl<'a> Board<'a> {
+    fn new(tasks: &[Task], names: &[String], update: &'a (dyn Fn(&[Report]) + Sync)) -> Self {
+        let report = |(task, name): (&Task, &String)| Report {
+            name: name.clone(),
+            agent: task.agent.clone(),
+            ..Report::default()
+        };
+        Self { reports: Mutex::new(tasks.iter().zip(names).map(report).collect()), update }
+    }
+
+    fn into_reports(self) -> Vec<Report> {
+        self.reports.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The report of one task on the board.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    board: &'a Board<'a>,
+    at: usize,
+}
+
+impl Row<'_> {
+    /// Changes the report, and shows all.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> Option<T> {
+        let mut reports = self.board.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = reports.get_mut(self.at).map(change);
+        (self.board.update)(&reports);
+        result
+    }
+
+    pub fn end(&self, status: Status, note: &str) {
+        self.change(|report| {
+            (report.status, report.note) = (status, Some(note.to_owned()));
+            report.doing.clear();
+        });
+    }
+}
+
+/// Places for helpers that work at once.
+struct Slots {
+    free: Receiver<()>,
+    back: Sender<()>,
+}
+
+impl Slots {
+    fn new(count: usize) -> Self {
+        let (back, free) = bounded(count);
+        // There is room for all of them.
+        for _ in 0..count {
+            let _ = back.try_send(());
+        }
+        Self { free, back }
+    }
+
+    /// Waits for a place. `None` if cancelled.
+    fn take(&self, cancel: &CancelToken) -> Option<Slot<'_>> {
+        self.wait(cancel).then(|| Slot { slots: self, lent: Mutex::new(0) })
+    }
+
+    fn wait(&self, cancel: &CancelToken) -> bool {
+        !cancel.is_cancelled()
+            && select! {
+                recv(self.free) -> free => free.is_ok(),
+                recv(cancel.receiver()) -> _ => false,
+            }
+    }
+}
+
+/// The place of a helper, given back when it ends.
+pub struct Slot<'a> {
+    slots: &'a Slots,
+    /// Calls during which the place is lent to the helper's own helpers.
+    lent: Mutex<usize>,
+}
+
+impl Slot<'_> {
+    /// Lends the place while `work` runs, for the helpers that it waits for.
+    pub fn lend<T>(&self, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
+        let lent = || self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut lent = lent();
+            if *lent == 0 {
+                let _ = self.slots.back.try_send(());
+            }
+            *lent += 1;
+        }
+        let result = work();
+        let mut lent = lent();
+        // Without the place nothing is to be given back later.
+        if *lent > 1 || self.slots.wait(cancel) {
+            *lent -= 1;
+        }
+        result
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        if *self.lent.lock().unwrap_or_else(PoisonError::into_inner) == 0 {
+            let _ = self.slots.back.try_send(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_lent_once_and_given_back_once() {
+        let (slots, cancel) = (Slots::new(1), CancelToken::new());
+        let slot = slots.take(&cancel).unwrap();
+        assert_eq!(slots.free.len(), 0);
+        slot.lend(&cancel, || {
+            assert_eq!(slots.free.len(), 1);
+            slot.lend(&cancel, || drop(slots.take(&cancel)));
+            assert_eq!(slots.free.len(), 1);
+        });
+        assert_eq!(slots.free.len(), 0);
+        drop(slot);
+        assert_eq!(slots.free.len(), 1);
+        let slot = slots.take(&cancel).unwrap();
+        // While the place is lent, somebody takes it for good, and the work is cancelled.
+        slot.lend(&cancel, || {
+            slots.free.recv().unwrap();
+            cancel.cancel();
+        });
+        drop(slot);
+        assert_eq!(slots.free.len(), 0);
+        assert!(slots.take(&cancel).is_none());
+    }
+}

@@ -1,0 +1,349 @@
+//! Helpers: the `task` tool, and the agents that it starts.
+
+use crate::agent::{World, lines};
+use crate::server::{Reply, Server, gate};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+/// A world with the provider `mock` for the session, and an agent for each of `helpers` with a provider of its own, so
+/// that each plays its own script.
+fn world(
+    session: impl IntoIterator<Item = Reply>,
+    helpers: impl IntoIterator<Item = (&'static str, Vec<Reply>)>,
+) -> (World, Server, Vec<Server>) {
+    let world = World::new();
+    let parent = Server::start(session);
+    let mut providers = json!({});
+    let provider = |server: &Server| {
+        json!({"baseUrl": server.url(), "apiKey": "test-key", "api": "openai-completions",
+            "models": [{"id": "m1"}]})
+    };
+    providers["mock"] = provider(&parent);
+    fs::create_dir_all(world.agent_dir().join("agents")).unwrap();
+    let mut servers = Vec::new();
+    for (agent, replies) in helpers {
+        let (name, head) = agent.split_once(' ').unwrap_or((agent, ""));
+        let server = Server::start(replies);
+        providers[name] = provider(&server);
+        let head = head.replace(';', "\n");
+        let text =
+            format!("---\nname: {name}\ndescription: Test\nmodel: {name}/m1\n{head}\n---\nYou are {name}.\n");
+        world.write_config(&format!("agents/{name}.md"), &text);
+        servers.push(server);
+    }
+    world.write_config("models.json", &json!({"providers": providers}).to_string());
+    (world, parent, servers)
+}
+
+const PRINT: [&str; 5] = ["--model", "mock/m1", "--tools", "read,bash,task", "-p"];
+
+fn tasks(agents: &[&str]) -> Reply {
+    let tasks: Vec<Value> =
+        agents.iter().map(|agent| json!({"agent": agent, "task": format!("Work as {agent}")})).collect();
+    Reply::tool("c1", "task", &json!({"tasks": tasks}))
+}
+
+fn yields(arguments: &Value) -> Reply {
+    Reply::tool("y1", "yield", arguments)
+}
+
+fn done(text: &str) -> Vec<Reply> {
+    vec![yields(&json!({"result": text}))]
+}
+
+/// The files of helpers.
+fn kept(world: &World) -> Vec<PathBuf> {
+    let files = world.session_files().into_iter();
+    files.filter(|path| path.parent().is_some_and(|folder| folder.ends_with("helpers"))).collect()
+}
+
+#[test]
+fn a_helper_is_offered_only_where_it_is_chosen() {
+    for (words, expected) in [
+        ("", false),
+        ("--tools +task", true),
+        ("--read-only --tools read,task", true),
+        ("--tools +task -xt task", false),
+    ] {
+        let (world, server, _) = world([Reply::text("ok")], []);
+        world.pi().words("--model mock/m1").words(words).args(["-p", "x"]).run().success();
+        let body = &server.requests()[0].body;
+        let tools = body["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["function"]["name"] == "task");
+        assert_eq!(tool.is_some(), expected, "{words}");
+        if let Some(tool) = tool {
+            let description = tool["function"]["description"].as_str().unwrap();
+            assert!(description.contains("\n- explore: Reads and searches only"), "{description}");
+            // Small windows are to hold it.
+            assert!(tool.to_string().len() < 1600, "{}", tool.to_string().len());
+        }
+    }
+}
+
+#[test]
+fn results_come_in_the_order_of_the_tasks() {
+    let (open, held) = gate();
+    let slow = Reply::tool("y1", "yield", &json!({"result": "from a"}));
+    let slow =
+        vec![Reply::stream().then_wait(held).then_tool(0, "y1", "yield", &json!({"result": "from a"})), slow];
+    let read = Reply::tool("c2", "read", &json!({"path": "agent://a"}));
+    let (world, server, helpers) = world(
+        [tasks(&["a", "b", "c"]), read, Reply::text("all done")],
+        [("a", slow), ("b", done("from b")), ("c", vec![Reply::text("never asked")])],
+    );
+    world.write_config(
+        "agents/c.md",
+        "---\nname: c\ndescription: x\nmodel: none/such\noutput: {format: x}\n---\n",
+    );
+    let run = world.pi().args(PRINT).args(["go"]).spawn();
+    helpers[0].wait_for(1);
+    helpers[1].wait_for(1);
+    open.send(()).unwrap();
+    run.wait().success().stdout_is("all done\n");
+    let requests = server.requests();
+    let result = requests[1].last_text();
+    let expected = "## a (a): done\n\nfrom a\n\n## b (b): done\n\nfrom b\n\n## c (c): failed\n[The output schema cannot be used: ";
+    assert!(result.starts_with(expected), "{result}");
+    assert_eq!(requests[2].last_text(), "from a");
+    // Nothing is asked of a helper after its result.
+    assert_eq!(helpers.iter().map(|server| server.requests().len()).collect::<Vec<_>>(), [1, 1, 0]);
+    let asked = &helpers[1].requests()[0];
+    let system = asked.messages()[0]["content"].to_string();
+    assert!(system.contains("You are b."), "{system}");
+    assert!(asked.last_text().starts_with("Work as b\n"), "{}", asked.last_text());
+    let names: Vec<&str> = asked.body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["read", "bash", "yield"]);
+    // Its session lies beside that of its parent, and names it.
+    let files = kept(&world);
+    let session = files.iter().find(|path| path.to_string_lossy().ends_with("_b.jsonl")).unwrap();
+    let header = &lines(&fs::read_to_string(session).unwrap())[0];
+    let parent = PathBuf::from(header["parentSession"].as_str().unwrap());
+    assert_eq!(parent.with_extension("outputs").join("helpers"), session.parent().unwrap());
+    assert_eq!(header["id"], "b");
+    // It is not among the sessions to go on with.
+    let list = world.pi().words("sessions list --json").run().success().stdout;
+    assert!(!list.contains("Work as b"), "{list}");
+    let entries = lines(&fs::read_to_string(&parent).unwrap());
+    let result = entries.iter().find(|entry| entry["message"]["toolName"] == "task").unwrap();
+    let helper = &result["message"]["details"]["helpers"][1];
+    assert_eq!(
+        (&helper["name"], &helper["status"], &helper["turns"]),
+        (&json!("b"), &json!("done"), &json!(1))
+    );
+    assert_eq!(helper["sessionFile"], json!(session));
+    assert_eq!(result["message"]["usage"]["totalTokens"], 214);
+}
+
+#[test]
+fn data_is_checked_and_a_helper_without_a_result_is_reminded() {
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let task =
+        |agent: &str| json!({"agent": agent, "task": "count", "name": "Count It!", "output_schema": schema});
+    let (world, server, helpers) = world(
+        [
+            Reply::tool("c1", "task", &json!({"tasks": [task("a"), task("b"), task("c"), task("d")]})),
+            Reply::text("ok"),
+        ],
+        [
+            ("a", vec![yields(&json!({"data": {"n": "many"}})), yields(&json!({"data": {"n": 3}}))]),
+            ("b", (0..4).map(|_| Reply::text("I think {}")).collect()),
+            ("c", (0..4).map(|_| Reply::text("```json\n{\"n\": 4}\n```")).collect()),
+            ("d", vec![yields(&json!({"error": "there is nothing to count"}))]),
+        ],
+    );
+    world.pi().args(PRINT).args(["go"]).run().success();
+    let result = server.requests()[1].last_text();
+    for part in [
+        "## Count-It (a): done\n\n{\n  \"n\": 3\n}\n",
+        "## Count-It-2 (b): failed\n[The helper gave no result; this is its last text. the answer is not one JSON value",
+        "## Count-It-3 (c): done\n[The helper gave no result; this is its last text]\n",
+        "## Count-It-4 (d): failed\n[The helper gave up]\n\nthere is nothing to count\n",
+    ] {
+        assert!(result.contains(part), "{part} in {result}");
+    }
+    assert_eq!(helpers.iter().map(|server| server.requests().len()).collect::<Vec<_>>(), [2, 4, 4, 1]);
+    assert!(helpers[0].requests()[1].last_text().contains("expected integer"));
+    assert!(helpers[1].requests()[3].last_text().contains("Call yield"));
+}
+
+#[test]
+fn no_more_helpers_work_at_once_than_the_setting_says() {
+    let (open, held) = gate();
+    let first = vec![Reply::stream().then_wait(held).then_tool(0, "y", "yield", &json!({"result": "one"}))];
+    let (world, server, helpers) =
+        world([tasks(&["a", "b"]), Reply::text("ok")], [("a", first), ("b", done("two"))]);
+    world.write_config("settings.json", r#"{"helpers": {"concurrency": 1}, "retry": {"enabled": false}}"#);
+    let run = world.pi().args(PRINT).args(["--mode", "json", "go"]).spawn();
+    // Whichever came first has the only place.
+    run.wait_for("\"status\":\"running\"");
+    run.wait_for("b (b): waiting, 0 turns");
+    assert!(helpers.iter().map(Server::connections).sum::<usize>() <= 1);
+    drop(open);
+    run.wait().success();
+    assert!(server.requests()[1].last_text().contains("two"));
+}
+
+#[test]
+fn helpers_of_a_helper_work_in_its_place() {
+    let (world, server, helpers) = world(
+        [tasks(&["a"]), Reply::text("ok")],
+        [
+            ("a spawns: b", vec![tasks(&["b", "general"]), yields(&json!({"result": "a knows"}))]),
+            ("b spawns: b", done("from b")),
+        ],
+    );
+    world.write_config("settings.json", r#"{"helpers": {"concurrency": 1}}"#);
+    world.pi().args(PRINT).args(["go"]).run().success();
+    assert!(server.requests()[1].last_text().contains("## a (a): done\n\na knows"));
+    let inner = helpers[0].requests()[1].last_text();
+    let expected = "## b (b): done\n\nfrom b\n\n## general (general): failed\n[There is no agent \"general\". Known: b]\n";
+    assert_eq!(inner, expected);
+    let tools = |server: &Server| server.requests()[0].body["tools"].to_string();
+    assert!(tools(&helpers[0]).contains("- b: Test") && !tools(&helpers[0]).contains("- general"));
+    // The depth is limited.
+    assert!(!tools(&helpers[1]).contains("\"task\""));
+}
+
+#[test]
+fn limits_hold_for_all_helpers_together() {
+    let look = || Reply::tool("c", "bash", &json!({"command": "true"}));
+    let many = || (0..20).map(|_| look()).collect::<Vec<_>>();
+    let (world, server, helpers) =
+        world([tasks(&["a", "b"]), Reply::text("never asked")], [("a", many()), ("b", many())]);
+    let run = world.pi().args(["--max-tokens-total", "600"]).args(PRINT).args(["go"]).run();
+    run.fails_with(1).stderr_has("the limit is 600");
+    assert_eq!(server.requests().len(), 1);
+    let asked: usize = helpers.iter().map(|server| server.requests().len()).sum();
+    assert!((4..=10).contains(&asked), "{asked}");
+    let (world, server, helpers) = self::world([tasks(&["a"]), Reply::text("ok")], [("a", many())]);
+    world.write_config("settings.json", r#"{"helpers": {"turns": 2}, "limits": {"loops": false}}"#);
+    world.pi().args(PRINT).args(["go"]).run().success();
+    let requests = helpers[0].requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[2].last_text().contains("Finish now"), "{}", requests[2].last_text());
+    let result = server.requests()[1].last_text();
+    assert!(result.contains("## a (a): failed\n[It was ended: the limit of 3 turns"), "{result}");
+}
+
+#[test]
+fn a_helper_that_is_killed_is_a_result_and_the_session_goes_on() {
+    let (world, server, helpers) = world(
+        [tasks(&["a"]), Reply::text("I see")],
+        [("a", vec![Reply::stream().then_text("half").then(crate::server::Step::Stall)])],
+    );
+    let run = world.pi().args(PRINT).args(["go"]).spawn();
+    helpers[0].wait_for(1);
+    for pid in world.processes() {
+        let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if words.contains("--parent-session") {
+            assert!(
+                std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success()
+            );
+        }
+    }
+    run.wait().success().stdout_is("I see\n");
+    let result = server.requests()[1].last_text();
+    assert!(result.contains("## a (a): failed\n[The helper's process ended (signal: 9"), "{result}");
+}
+
+#[test]
+fn nothing_is_left_when_the_session_is_killed() {
+    let stall = || vec![Reply::tool("c", "bash", &json!({"command": "sleep 1000"}))];
+    let (world, _server, helpers) = world(
+        [tasks(&["a", "b"])],
+        [("a", stall()), ("b", vec![Reply::stream().then(crate::server::Step::Stall)])],
+    );
+    let run = world.pi().args(PRINT).args(["--mode", "json", "go"]).spawn();
+    helpers[1].wait_for(1);
+    run.wait_for("sleep 1000");
+    run.signal("KILL");
+    assert_eq!(run.wait().code(), 137);
+    assert_eq!(world.processes_left(), [0u32; 0]);
+    for path in kept(&world).iter().filter(|path| path.to_string_lossy().contains(".jsonl")) {
+        assert!(fs::read_to_string(path).unwrap().ends_with('\n'), "{}", path.display());
+    }
+}
+
+#[test]
+fn an_abort_ends_all_helpers() {
+    let stall = || vec![Reply::stream().then_text("half of it").then(crate::server::Step::Stall)];
+    let (world, _server, helpers) = world([tasks(&["a", "b"])], [("a", stall()), ("b", stall())]);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools task");
+    client.prompt("go").unwrap();
+    helpers.iter().for_each(|server| drop(server.wait_for(1)));
+    client.abort().unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let end = events.iter().find(|event| event["type"] == "tool_execution_end").unwrap();
+    assert_eq!(end["toolName"], "task");
+    let text = end["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("## a (a): aborted") && text.contains("## b (b): aborted"), "{text}");
+    client.close().unwrap();
+    assert_eq!(world.processes_left(), [0u32; 0]);
+}
+
+#[test]
+fn questions_of_a_helper_travel_up_with_its_name() {
+    let write = || {
+        vec![Reply::tool("w", "bash", &json!({"command": "echo hi > made"})), yields(&json!({"result": "r"}))]
+    };
+    let (world, server, helpers) = world([tasks(&["a"]), Reply::text("ok")], [("a", write())]);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools bash,task --ask-tools writes");
+    client.prompt("go").unwrap();
+    let question = client.events_until("extension_ui_request").unwrap().pop().unwrap();
+    assert_eq!((&question["helper"], &question["toolName"]), (&json!("a"), &json!("bash")));
+    assert_eq!(question["arguments"]["command"], "echo hi > made");
+    assert!(question["title"].as_str().unwrap().starts_with("Allow bash of helper a? "), "{question}");
+    client
+        .send("extension_ui_response", json!({"id": question["id"], "value": "Deny", "reason": "not now"}))
+        .unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(helpers[0].requests()[1].last_text(), "The user denied this call: not now");
+    assert!(!world.work().join("made").exists());
+    assert!(server.requests()[1].last_text().contains("## a (a): done"));
+    client.close().unwrap();
+    // Where nobody can be asked, nobody allows.
+    let (world, _server, helpers) = self::world([tasks(&["a"]), Reply::text("ok")], [("a", write())]);
+    world.pi().args(["--ask-tools", "writes"]).args(PRINT).args(["go"]).run().success();
+    assert!(helpers[0].requests()[1].last_text().contains("there is nobody to ask"));
+    assert!(!world.work().join("made").exists());
+}
+
+#[test]
+fn agents_are_listed_with_those_that_lost() {
+    let (world, _server, _) = world([], []);
+    world.write_config(
+        "agents/e.md",
+        "---\nname: explore\ndescription: Mine\nspawns: [general]\n---\nLook.\n",
+    );
+    world.write(".pi/agents/e.md", "---\nname: explore\ndescription: Ours\n---\nLook here.\n");
+    let list = |words: &str| {
+        let out = world.pi().words("agents list --json").words(words).run().success().stdout;
+        let rows: Value = serde_json::from_str(&out).unwrap();
+        let row = |row: &Value| {
+            format!(
+                "{} {} {}",
+                row["name"].as_str().unwrap(),
+                row["scope"].as_str().unwrap(),
+                !row["shadowedBy"].is_null()
+            )
+        };
+        rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        list("--no-approve"),
+        ["explore user false", "general builtin false", "explore builtin true", "reviewer builtin false"]
+    );
+    assert_eq!(list("--approve")[..2], ["explore project false", "explore user true"]);
+    let text = world.pi().words("agents").run().success().stdout;
+    assert!(text.contains("explore (user): Mine\n"), "{text}");
+    assert!(text.contains("explore (builtin; not used: "), "{text}");
+    let shown = world.pi().words("agents show explore").run().success().stdout;
+    assert!(shown.contains("Gives tasks to: general\n") && shown.ends_with("\n\nLook.\n"), "{shown}");
+    world.pi().words("agents show nobody").run().fails_with(1).stderr_has("There is no agent nobody");
+}

@@ -1,0 +1,129 @@
+//! Extensions in TypeScript and JavaScript. What needs a Node that can run them is left out where there is none.
+
+use crate::agent::World;
+use crate::server::{PATIENCE, Reply};
+use crate::world;
+use pi::client::Client;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// `PATH` with a Node that runs the host, or nothing and a line that says so.
+fn path_with_node(test: &str) -> Option<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let check =
+        "import * as m from 'node:module'; process.exit(m.registerHooks && m.stripTypeScriptTypes ? 0 : 1)";
+    let fits = |folder: &PathBuf| {
+        let mut node = Command::new(folder.join("node"));
+        node.args(["--input-type=module", "-e", check]).stdout(Stdio::null()).stderr(Stdio::null());
+        node.status().is_ok_and(|status| status.success())
+    };
+    let folder = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).find(fits);
+    let Some(folder) = folder else {
+        eprintln!("{test} is left out: no Node 22.18 or newer in PATH");
+        return None;
+    };
+    let folders = [folder].into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).ok()
+}
+
+fn install(world: &World, name: &str, text: &str) {
+    let path = world.agent_dir().join("extensions").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn client(world: &World, path: &OsString) -> Client {
+    let mut pi = world.pi().words("--mode rpc --model mock/m1").env("PATH", path);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    client
+}
+
+fn until(client: &mut Client, kind: &str) -> Value {
+    let events = client.events_until(kind).unwrap_or_else(|error| panic!("no {kind}: {error}"));
+    events.last().unwrap().clone()
+}
+
+const TOOL: &str = r#"
+import { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import { Type, Static } from "typebox";
+import { greet, Greeting } from "./words.js";
+
+enum Mark { Loud = "!" }
+const Parameters = Type.Object({ name: Type.String(), twice: Type.Optional(Type.Boolean()) });
+
+class Greeter {
+	constructor(private readonly mark: Mark) {}
+	greet(greeting: Greeting) { return greet(greeting) + this.mark; }
+}
+
+export default function (pi: ExtensionAPI) {
+	console.log("what is printed is no message");
+	pi.registerTool({
+		name: "hello", label: "Hello", description: "Greets", parameters: Parameters,
+		async execute(_id, args: Static<typeof Parameters>, _signal, _onUpdate, ctx) {
+			const count = ctx.sessionManager.getBranch().length;
+			return { content: [{ type: "text", text: new Greeter(Mark.Loud).greet({ name: args.name }) }], details: { known: count > 0 } };
+		},
+	});
+	pi.on("session_start", (_event, ctx) => ctx.ui.notify("ready"));
+	pi.on("tool_call", (event) => { if (event.input.name === "Ada") event.input.name = "Bob"; });
+}
+"#;
+
+#[test]
+fn a_typescript_tool_is_called_and_its_handlers_are_asked() {
+    let Some(path) = path_with_node("a_typescript_tool") else { return };
+    let (world, server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    install(&world, "greeter/index.ts", TOOL);
+    let words = "export interface Greeting { name: string }\nexport const greet = (g: Greeting) => `Hello ${g.name}`;\n";
+    install(&world, "greeter/words.ts", words);
+    let mut client = client(&world, &path);
+    // A prompt waits 250 ms for extensions at most, and this one may take longer.
+    assert_eq!(until(&mut client, "extension_ui_request")["message"], "ready");
+    client.prompt("hi").unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let ended = events.iter().find(|event| event["type"] == "tool_execution_end").unwrap();
+    assert_eq!(ended["result"]["details"], json!({"known": true}), "{ended}");
+    let requests = server.requests();
+    let told = requests[1].messages().iter().find(|message| message["role"] == "tool").unwrap().clone();
+    assert_eq!(told["content"], "Hello Bob!");
+    client.close().unwrap();
+}
+
+#[test]
+fn extensions_of_one_host_answer_for_themselves() {
+    let Some(path) = path_with_node("extensions_of_one_host") else { return };
+    let (world, _server) = world([]);
+    for (name, word) in [("a.ts", "one"), ("b.mjs", "two")] {
+        let text = format!(
+            "export default (pi) => {{ pi.registerCommand('{word}', {{ handler: async (args, ctx) => ctx.ui.notify('{word} ' + args + ' ' + ctx.sessionManager.getSessionId().length) }}); }};"
+        );
+        install(&world, name, &text);
+    }
+    install(&world, "bad.ts", "export default 42;");
+    let mut client = client(&world, &path);
+    let error = until(&mut client, "extension_error");
+    assert!(error["extensionPath"].as_str().unwrap().ends_with("bad.ts"), "{error}");
+    assert!(error["error"].as_str().unwrap().contains("no default export"), "{error}");
+    for word in ["one", "two"] {
+        client.request("prompt", json!({"message": format!("/{word} x")})).unwrap();
+        let shown = until(&mut client, "extension_ui_request");
+        assert_eq!(shown["message"], format!("{word} x 36"));
+    }
+    client.close().unwrap();
+    assert!(world.processes_left().is_empty());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let world = World::new();
+    install(&world, "tool.ts", "export default () => {};");
+    let folder = world.home().join("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let ran = world.pi().words("extensions").env("PATH", &folder).run().fails_with(1);
+    ran.stderr_has("tool.ts needs Node 22.18 or newer, and there is no node in PATH");
+}
