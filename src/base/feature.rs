@@ -13,6 +13,9 @@ const FEATURES: &[(&str, bool)] = &[
     ("sandbox", cfg!(feature = "sandbox")),
 ];
 
+/// True if the C library is part of the program.
+pub const IS_STATIC: bool = cfg!(target_feature = "crt-static");
+
 /// The features that this build omits.
 pub fn left_out() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name)

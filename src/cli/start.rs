@@ -275,6 +275,7 @@ impl Launch {
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
+        helper::offer(session.control());
         Ok(session)
     }
 

@@ -28,6 +28,6 @@ pub fn object() -> Value {
         "features": feature::included().collect::<Vec<_>>(),
         "os": std::env::consts::OS,
         "arch": std::env::consts::ARCH,
-        "static": cfg!(target_feature = "crt-static"),
+        "static": feature::IS_STATIC,
     })
 }

@@ -29,6 +29,7 @@ pub enum Kind {
     Agents,
     /// Programs, and manifests of programs.
     Extensions,
+    Agents,
 }
 
 /// The file that says how an extension is started.
@@ -43,6 +44,7 @@ impl Kind {
             Self::Themes => "themes",
             Self::Agents => "agents",
             Self::Extensions => "extensions",
+            Self::Agents => "agents",
         }
     }
 

@@ -54,6 +54,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "helper",
             "extension",
             "mcp",
+            "helper",
             "mode",
             "docs",
         ],

@@ -124,7 +124,7 @@ pub fn programs(place: Option<&Place>) -> Vec<Finding> {
         }
     });
     findings.push(match executable::find("node") {
-        None => Finding::ok("node", "not found, and not needed by pi itself"),
+        None => Finding::ok("node", "not found; only extensions in JavaScript and TypeScript need it"),
         Some(path) => Finding::ok("node", path.display()),
     });
     findings
