@@ -275,7 +275,6 @@ impl Launch {
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
-        helper::offer(session.control());
         Ok(session)
     }
 

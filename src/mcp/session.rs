@@ -145,7 +145,7 @@ impl Mcp {
             known
         };
         let cwd = &config.workspace.cwd;
-        let loaded = config::load(self.dirs.agent(), config.is_trusted.then_some(cwd));
+        let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let cache = Cache::load(self.dirs.agent());

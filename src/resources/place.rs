@@ -29,7 +29,6 @@ pub enum Kind {
     Agents,
     /// Programs, and manifests of programs.
     Extensions,
-    Agents,
 }
 
 /// The file that says how an extension is started.
@@ -44,7 +43,6 @@ impl Kind {
             Self::Themes => "themes",
             Self::Agents => "agents",
             Self::Extensions => "extensions",
-            Self::Agents => "agents",
         }
     }
 

@@ -10,8 +10,6 @@ pub mod balance;
 #[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;
 pub mod billed;
-#[cfg(test)]
-mod dump;
 pub mod endpoint;
 pub mod faux;
 pub mod google;

@@ -54,7 +54,6 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
             "helper",
             "extension",
             "mcp",
-            "helper",
             "mode",
             "docs",
         ],

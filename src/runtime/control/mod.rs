@@ -75,8 +75,6 @@ struct Shared {
     hooks: Mutex<Hooked>,
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
-    /// The limits of the run, and what it has spent. Locked for no longer than a count.
-    guard: Mutex<Guard>,
 }
 
 /// Tasks that may wait for the session's thread.
@@ -114,7 +112,6 @@ impl Control {
             hooks: Mutex::default(),
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
-            guard: Mutex::default(),
         }))
     }
 

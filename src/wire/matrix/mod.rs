@@ -2,6 +2,7 @@
 //!
 //! A new protocol needs one row in `row.rs` and its rules in `rule.rs`.
 
+mod dump;
 mod row;
 mod rule;
 

@@ -1,6 +1,5 @@
 //! Writes the requests for given cases to a file, for `scripts/wire-compare`.
 
-use super::find;
 use crate::base::env::Env;
 use crate::llm::context::Context;
 use crate::llm::model::ThinkingLevel;
@@ -8,6 +7,7 @@ use crate::llm::options::{Access, Keys, StreamOptions};
 use crate::llm::protocol::Api;
 use crate::llm::secret::Secret;
 use crate::models::Registry;
+use crate::wire::find;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
