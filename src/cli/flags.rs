@@ -307,6 +307,7 @@ mod tests {
         });
         check("-xt read,bash", |args| args.over.tools.excluded = vec!["read".into(), "bash".into()]);
         check("-ne -ns -np -na", |args| {
+            args.over.resources.no_extensions = true;
             (args.over.resources.no_skills, args.over.resources.no_prompt_templates) = (true, true);
             args.approve = Some(false);
         });

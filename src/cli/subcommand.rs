@@ -49,7 +49,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("skills", "[command]", "skills", || vec!["list", "check"], resource::skills),
     row("prompts", "[command]", "prompt templates", || vec!["list", "show"], resource::prompts),
     row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show"], resource::agents),
-    row("extensions", "", "programs that extend pi: what is loaded, from where", || vec!["--json"], extensions::run),
+    row("extensions", "", "programs that extend pi, as they are loaded", || vec!["--json"], extensions::run),
     row("mcp", "<command>", "servers of tools (Model Context Protocol)", || vec!["add", "list", "login", "logout", "remove", "test"], mcp::run),
     row("sessions", "<command>", "list, search, show, import, remove", || vec!["list", "search", "show", "rm", "prune", "export", "import"], sessions::run),
     row("export", "[session] [file]", "as a page, Markdown or JSON lines", || vec!["--format", "--all", "--redact", "--continue", "--session-dir"], export::run),

@@ -121,6 +121,8 @@ fn a_project_that_is_approved_is_used() {
     let (world, server) = world(run_of_a_tool());
     let elsewhere = Server::start([]);
     hostile(&world, &elsewhere);
+    // Whether a TypeScript extension runs depends on the machine.
+    fs::remove_file(world.work().join(".pi/extensions/evil.js")).unwrap();
     let settings = json!({"shellCommandPrefix": "echo prefixed", "sessionDir": "kept"});
     world.write(".pi/settings.json", settings.to_string());
     let outcome = world.pi().args(MODEL).args(["-a", "-p", "/review now", "/skill:evil2 x"]).run().success();
@@ -341,7 +343,10 @@ fn a_trusted_project_that_changes_is_asked_about_at_a_reload() {
         screen.type_keys(ENTER);
         screen.wait_for("Saved trust decision");
         screen.send("/reload");
-        screen.wait_until("it is loaded", |text| text.matches("Reloaded settings").count() == 2);
+        // A notice takes the place of the one before.
+        screen.wait_until("it is loaded", |text| {
+            text.contains("Reloaded settings") && !text.contains("Saved trust decision")
+        });
         screen.type_keys(CTRL_G);
         screen.wait_for("projects-editor");
         screen.type_keys(CTRL_C);

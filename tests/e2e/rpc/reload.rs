@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 fn commands(client: &mut pi::client::Client) -> Vec<String> {
     let data = client.request("get_commands", Value::Null).unwrap();
     let names = data["commands"].as_array().unwrap().iter();
+    let names = names.filter(|command| command["source"] != "extension");
     names.map(|command| command["name"].as_str().unwrap().to_owned()).collect()
 }
 
