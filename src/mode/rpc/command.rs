@@ -91,7 +91,7 @@ const TOOLS: Response = Data(
     readOnly: boolean}[]}",
 );
 const SLASH_COMMANDS: Response = Data(
-    r#"{commands: {name: string, description?: string|null, source: "extension"|"prompt"|"skill", sourceInfo: {path: string, source: "local"|"auto"|"builtin"|"cli"|"package", scope: "project"|"user"|"temporary", origin: string, baseDir?: string}}[]}"#,
+    r#"{commands: {name: string, description?: string|null, source: "extension"|"prompt"|"skill", sourceInfo: {path: string, source: "local"|"auto"|"builtin", scope: "project"|"user"|"temporary", origin: string, baseDir?: string}}[]}"#,
 );
 const STATS: Response = Data(
     "{sessionFile?: string, sessionId: string, userMessages: integer, assistantMessages: integer, \

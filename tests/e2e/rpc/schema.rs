@@ -409,9 +409,25 @@ fn ends(tape: &mut Tape) {
     tape.told.extend(outcome.events());
 }
 
-/// What no scene here comes to: files of other programs hold it, or damaged ones. Questions of helpers are in `helper`.
+/// What no scene here comes to: files of other programs hold it, or damaged ones. What extensions show and ask is
+/// tested in `extension`, questions of helpers in `helper`.
 const UNSEEN: &[&str] = &[
+    "Event.extension_ui_request/message",
+    "Event.extension_ui_request/placeholder",
+    "Event.extension_ui_request/timeout",
+    "Event.extension_ui_request/notifyType",
+    "Event.extension_ui_request/statusKey",
+    "Event.extension_ui_request/statusText",
+    "Event.extension_ui_request/widgetKey",
+    "Event.extension_ui_request/widgetLines",
+    "Event.extension_ui_request/widgetPlacement",
+    "Event.extension_ui_request/text",
     "Event.extension_ui_request/helper",
+    "Event.extension_error",
+    "Event.extension_error/type",
+    "Event.extension_error/extensionPath",
+    "Event.extension_error/event",
+    "Event.extension_error/error",
     "Event.session/parentSession",
     "Message.custom",
     "Entry.usage",

@@ -245,7 +245,8 @@ fn templates_are_listed_and_expanded() {
     world.write_config("prompts/greet.md", "Say hello to $1");
     let mut client = client(&world, "");
     let commands = client.request("get_commands", Value::Null).unwrap();
-    let names: Vec<_> = commands["commands"].as_array().unwrap().iter().map(|command| &command["name"]).collect();
+    let names: Vec<_> =
+        commands["commands"].as_array().unwrap().iter().map(|command| &command["name"]).collect();
     assert!(names.contains(&&json!("greet")), "{names:?}");
     client.prompt("/greet Ada").unwrap();
     client.wait_until_settled().unwrap();
