@@ -18,6 +18,7 @@ use crate::runtime::addition::{Addition, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
+use crate::runtime::service;
 use crate::runtime::ui::Problem;
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
@@ -83,8 +84,8 @@ impl About {
             let bytes = value.as_encoded_bytes();
             secrets.as_ref().is_some_and(|secrets| secrets.is_in(bytes))
         };
-        let mut env: BTreeMap<OsString, OsString> =
-            std::env::vars_os().filter(|(_, value)| !is_secret(value)).collect();
+        let mut env = service::environment();
+        env.retain(|_, value| !is_secret(value));
         env.insert("PI_EXTENSION".into(), "1".into());
         Self {
             mode,

@@ -6,9 +6,9 @@
 use super::fault::Fault;
 use super::log::Log;
 use super::peer::{MESSAGE_MAX, Peer, Transport};
-use crate::auth::provider;
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::line::{Frame, Frames};
+use crate::runtime::service;
 use crate::tools::process::{self, Program, Served};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use std::collections::BTreeMap;
@@ -38,10 +38,7 @@ pub struct Stdio {
 
 /// The environment of a server: pi's, but for the keys of providers, and `env`.
 pub fn environment(env: &[(String, String)]) -> BTreeMap<OsString, OsString> {
-    let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-    for name in provider::key_names() {
-        all.remove(&OsString::from(name));
-    }
+    let mut all = service::environment();
     all.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
     all
 }

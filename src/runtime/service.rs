@@ -3,6 +3,7 @@
 use super::local_servers::LocalServers;
 use crate::agent::run::Request;
 use crate::auth::credential::Credentials;
+use crate::auth::provider;
 use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::{Model, ThinkingLevel};
@@ -11,6 +12,8 @@ use crate::llm::secret::Vault;
 use crate::models::Registry;
 use crate::resources::settings::{Compaction, Retry, Settings};
 use crate::wire::faux;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +35,15 @@ pub struct Services {
     pub local_servers: LocalServers,
     /// The provider and the URL of `--base-url`, which takes precedence over other URLs of that provider.
     pub base_url: Option<(String, String)>,
+}
+
+/// Returns pi's environment without the variables that hold keys of providers: for programs that serve a session.
+pub fn environment() -> BTreeMap<OsString, OsString> {
+    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for name in provider::key_names() {
+        env.remove(OsStr::new(name));
+    }
+    env
 }
 
 impl Services {

@@ -191,7 +191,7 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .stdin(null::input()?)
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    let (family, wake) = launch(id, process, command.keep_background)?;
+    let (family, wake) = launch(id, process, command.keep_background, |_| {})?;
     Ok(LocalChild {
         id,
         family,
@@ -214,17 +214,24 @@ fn admit() -> io::Result<u64> {
 }
 
 /// Starts `process` as the command `id`, in a session of its own. The pipe is readable at the leader's end and when
-/// the command is killed. `keep`: processes that outlive the leader keep running when pi ends.
-fn launch(id: u64, mut process: Command, keep: bool) -> io::Result<(Family, PipeReader)> {
+/// the command is killed. `keep`: processes that outlive the leader keep running when pi ends. `at_end` runs on the
+/// waiting thread when the leader has ended.
+fn launch(
+    id: u64,
+    mut process: Command,
+    keep: bool,
+    at_end: impl FnOnce(&Family) + Send + 'static,
+) -> io::Result<(Family, PipeReader)> {
     let (wake, wake_writer) = io::pipe()?;
     // The thread comes first: once the program runs, nothing can fail any more.
-    let (hand_over, handed_over) = mpsc::sync_channel::<(Arc<Group>, Option<lifeline::Start>)>(1);
-    thread::Builder::new().name("pi-wait".into()).stack_size(128 << 10).spawn(move || {
-        if let Ok((group, start)) = handed_over.recv() {
+    let (hand_over, handed_over) = mpsc::sync_channel::<(Family, Option<lifeline::Start>)>(1);
+    thread::Builder::new().name("pi-wait".into()).stack_size(256 << 10).spawn(move || {
+        if let Ok((family, start)) = handed_over.recv() {
             if let Some(start) = start {
                 start.launch();
             }
-            group.await_end();
+            family.group().await_end();
+            at_end(&family);
         }
     })?;
     process.env(MARKER, family::marker(id));
@@ -246,7 +253,7 @@ fn launch(id: u64, mut process: Command, keep: bool) -> io::Result<(Family, Pipe
         // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
         group.kill();
     }
-    let _ = hand_over.send((group, start));
+    let _ = hand_over.send((family.clone(), start));
     Ok((family, wake))
 }
 

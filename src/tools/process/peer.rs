@@ -3,9 +3,8 @@
 //! A peer leads a session of its own, and ends with all that it started: at its own end, when it is killed, and when
 //! pi ends, however that happens.
 
-use super::family::{self, Family, MARKER};
-use super::group::Group;
-use super::{Entry, commands, lifeline, set_apart};
+use super::family::Family;
+use super::{admit, commands, launch, lifeline};
 use crate::base::cancel::CancelToken;
 use crate::base::memory;
 use crossbeam_channel::{Receiver, after, bounded, never, select};
@@ -14,7 +13,6 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -68,26 +66,21 @@ impl PeerProcess {
 
 /// Starts a program.
 pub fn start(program: &Program) -> io::Result<Peer> {
-    let id = {
-        let mut commands = commands();
-        if commands.closed {
-            return Err(io::Error::other("pi is ending"));
-        }
-        commands.take_id()
-    };
+    let id = admit()?;
     let (stdin, ours_in) = io::pipe()?;
     let (ours_out, stdout) = io::pipe()?;
     let (ours_err, stderr) = io::pipe()?;
-    let (wake, wake_writer) = io::pipe()?;
-    // The thread comes first: once the program runs, nothing can fail any more.
-    let (hand_over, handed_over) = bounded::<(Family, Option<lifeline::Start>)>(1);
+    let mut process = Command::new(&program.path);
+    process
+        .args(&program.args)
+        .current_dir(&program.cwd)
+        .env_clear()
+        .envs(&program.env)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
     let (tell, ended) = bounded(1);
-    thread::Builder::new().name("pi-wait".into()).stack_size(STACK).spawn(move || {
-        let Ok((family, start)) = handed_over.recv() else { return };
-        if let Some(start) = start {
-            start.launch();
-        }
-        family.group().await_end();
+    let (family, wake) = launch(id, process, false, move |family| {
         // What it started goes with it.
         family.kill();
         lifeline::ended(id);
@@ -95,36 +88,6 @@ pub fn start(program: &Program) -> io::Result<Peer> {
         commands().running.remove(&id);
         let _ = tell.send(code);
     })?;
-
-    let mut process = Command::new(&program.path);
-    process
-        .args(&program.args)
-        .current_dir(&program.cwd)
-        .env_clear()
-        .envs(&program.env)
-        .env(MARKER, family::marker(id))
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
-    set_apart(&mut process);
-    let start = lifeline::begins(id);
-    let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
-    // Our copies of its ends go, else the pipes would never be over.
-    drop(process);
-
-    let group = Arc::new(Group::new(child, wake_writer));
-    lifeline::began(id, group.number().id);
-    let family = Family::new(id, group.clone());
-    let closed = {
-        let mut commands = commands();
-        let entry = Entry { family: family.clone(), ended: false, keep: false };
-        commands.running.insert(id, entry);
-        commands.closed
-    };
-    if closed {
-        group.kill();
-    }
-    let _ = hand_over.send((family.clone(), start));
     Ok(Peer {
         stdin: ours_in,
         stdout: ours_out,
