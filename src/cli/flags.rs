@@ -87,6 +87,7 @@ pub enum Mode {
     Json,
     Rpc,
     Acp,
+    Mcp,
 }
 
 /// An error in the command line.
@@ -381,7 +382,7 @@ mod tests {
         refused("--modell x", "Unknown option: --modell. Did you mean --model?");
         refused("-z", "Unknown option: -z");
         refused("--mode", "--mode requires a value");
-        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp");
+        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp, mcp");
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");

@@ -22,10 +22,14 @@ mod mcp;
 mod migrate;
 mod model;
 mod open;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+mod opener;
 mod resource;
 mod sandbox;
 mod say;
 mod schema;
+#[cfg_attr(not(feature = "mcp"), path = "absent/serve.rs")]
+mod serve;
 mod sessions;
 mod start;
 mod stranger;
@@ -104,6 +108,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
+        Ok(Command::Mcp) => Launch::unasked(&args).and_then(serve::serve),
         Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };

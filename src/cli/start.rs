@@ -132,6 +132,7 @@ impl Launch {
                 Some(Mode::Rpc) => "rpc",
                 Some(Mode::Json) => "json",
                 Some(Mode::Acp) => "acp",
+                Some(Mode::Mcp) => "mcp",
                 Some(Mode::Text) | None => "print",
             },
             is_interactive,

@@ -74,7 +74,7 @@ use Value::{None as No, Optional, Required};
 pub const GROUPS: &[Group] = &[
     Group { title: "Run", flags: &[
         row("print", Some("p"), Optional("prompt"), Switch(|args| &mut args.run.print), "Answer on stdout, then exit"),
-        row("mode", None, Required("text|json|rpc|acp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), or an editor's agent (pi docs acp)"),
+        row("mode", None, Required("text|json|rpc|acp|mcp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), an editor's agent (pi docs acp), or a server of tools (pi docs mcp-server)"),
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.run.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.run.ready), "With --mode rpc: say so when commands can be sent"),
@@ -213,8 +213,9 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "json" => Mode::Json,
         "rpc" => Mode::Rpc,
         "acp" => Mode::Acp,
+        "mcp" => Mode::Mcp,
         _ => {
-            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp"));
+            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp, mcp"));
         }
     });
     Ok(())
