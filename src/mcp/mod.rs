@@ -8,10 +8,12 @@
 //! | `server` | one configured server: connecting, reconnecting, what it offers |
 //! | `session` | the servers of a session, and what they add to it |
 //! | `tool`, `resource`, `search` | tools of the agent |
+//! | `access`, `ask` | credentials of servers, and the user |
 //! | `command` | `/mcp` |
 //! | `name`, `result`, `section`, `cache`, `log` | names, results, the prompt, and files of pi's own |
 
 pub mod access;
+mod ask;
 mod cache;
 mod client;
 mod command;

@@ -62,7 +62,8 @@ pub enum State {
     /// The connection was lost; the next call opens it again.
     Lost(String),
     Failed(String),
-    NeedsSignIn,
+    /// The server wants a sign-in. Holds its challenge, if it sent one.
+    NeedsSignIn(Option<String>),
     Disabled,
 }
 
@@ -75,7 +76,7 @@ impl State {
             Self::Connected => "connected",
             Self::Lost(_) => "disconnected",
             Self::Failed(_) => "failed",
-            Self::NeedsSignIn => "needs-auth",
+            Self::NeedsSignIn(_) => "needs-auth",
             Self::Disabled => "disabled",
         }
     }
@@ -207,7 +208,7 @@ impl Server {
         let slot = self.slot();
         match (&slot.client, &slot.state) {
             (Some(client), _) => Ok(client.clone()),
-            (None, State::NeedsSignIn) => Err(Fault::SignIn(None)),
+            (None, State::NeedsSignIn(challenge)) => Err(Fault::SignIn(challenge.clone())),
             (None, state) => Err(Fault::Failed(state.error().unwrap_or("it was closed").to_owned())),
         }
     }
@@ -282,7 +283,7 @@ impl Server {
                 slot.closed_until = None;
             }
             Err(_) if slot.state == State::Disabled => {}
-            Err(Fault::SignIn(_)) => slot.state = State::NeedsSignIn,
+            Err(Fault::SignIn(challenge)) => slot.state = State::NeedsSignIn(challenge),
             Err(fault) => {
                 let pause = BACKOFF.saturating_mul(1 << slot.failures.min(6)).min(BACKOFF_MAX);
                 slot.failures += 1;
@@ -440,8 +441,8 @@ impl Server {
             };
             let again = fault == Fault::SessionGone || (only_reads && fault.is_passing());
             if !(again && std::mem::take(&mut is_first)) || cancel.wait_timeout(again_after(&fault)) {
-                if let Fault::SignIn(_) = &fault {
-                    self.slot().state = State::NeedsSignIn;
+                if let Fault::SignIn(challenge) = &fault {
+                    self.slot().state = State::NeedsSignIn(challenge.clone());
                     self.tell();
                 }
                 return Err(self.fault_text(&fault));
@@ -526,9 +527,7 @@ pub fn sign_in_hint(entry: &Entry) -> String {
         (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
         (None, true) => "the credential in its headers was refused".to_owned(),
         (None, false) => {
-            "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
-            tokens, put one into its headers: \"Authorization\": \"Bearer ${NAME}\""
-                .to_owned()
+            format!("it wants a sign-in: pi mcp login {0} (in a session: /mcp login {0})", entry.name)
         }
     }
 }

@@ -4,9 +4,11 @@
 //! background. Before a prompt runs, servers with declared tools are waited for.
 
 use super::access;
+use super::ask::SignIn;
 use super::cache::Cache;
 use super::command::Slash;
 use super::config::{self, Entry, Exposure, edit};
+use super::fault::Fault;
 use super::log::Log;
 use super::name::Names;
 use super::resource;
@@ -14,6 +16,7 @@ use super::section;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
 use crate::agent::tool::{Invocation, Tool};
+use crate::auth::oauth::resource::Resource;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::estimate::text_tokens;
@@ -189,7 +192,7 @@ impl Mcp {
             vault: config.services.vault().clone(),
             log: self.log.clone(),
             cancel: self.cancel.clone(),
-            authority: Box::new(access::authorities(config.services.clone())),
+            authority: Box::new(access::authorities(config.services.clone(), self.dirs.agent())),
         })
     }
 
@@ -198,7 +201,7 @@ impl Mcp {
         match server.state() {
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
             State::Failed(text) => self.tell_once(server.error(text)),
-            State::NeedsSignIn => self.tell_once(server.error(sign_in_hint(&server.entry()))),
+            State::NeedsSignIn(_) => self.tell_once(server.error(sign_in_hint(&server.entry()))),
             _ => {}
         }
         self.update();
@@ -325,6 +328,42 @@ impl Mcp {
     /// Connects anew.
     pub fn reconnect(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
         self.find(name)?.reconnect(cancel)
+    }
+
+    /// Signs in to a server, and connects to it.
+    pub fn login(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
+        let server = self.find(name)?;
+        let resource = self.resource(&server)?;
+        let challenge = match server.state() {
+            State::NeedsSignIn(challenge) => challenge,
+            _ => match server.client(cancel) {
+                Ok(_) => return Ok(self.show(format!("Already signed in to the MCP server \"{name}\""))),
+                Err(Fault::SignIn(challenge)) => challenge,
+                Err(fault) => return Err(server.error(fault)),
+            },
+        };
+        let ui = self.control.ui().ok_or("Nobody can be asked here: use pi mcp login in a shell")?;
+        let asker = SignIn { server: name.to_owned(), ui };
+        let signed_in = resource.sign_in(challenge.as_deref(), &asker, cancel);
+        signed_in.map_err(|error| server.error(format_args!("cannot sign in: {}", error.message)))?;
+        server.reconnect(cancel)
+    }
+
+    /// Forgets the sign-in to a server, and closes the connection.
+    pub fn logout(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
+        let server = self.find(name)?;
+        let removed = self.resource(&server)?.sign_out(cancel).map_err(|error| error.message)?;
+        if !removed {
+            self.show(format!("There is no sign-in to the MCP server \"{name}\""));
+        }
+        server.close(Instant::now() + END);
+        Ok(())
+    }
+
+    fn resource(&self, server: &Server) -> Result<Resource, String> {
+        let config = self.control.config();
+        access::sign_in(&server.entry(), &config.services, self.dirs.agent())
+            .ok_or_else(|| server.error("it has no sign-in of its own"))
     }
 
     /// Changes a server, here and in the file that defines it; in the project's own file with `in_project`.

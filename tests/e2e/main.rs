@@ -39,6 +39,8 @@ mod limit;
 mod local;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_sign_in;
 mod models;
 mod output;
 mod print;

@@ -311,7 +311,7 @@ struct Web {
 }
 
 /// Method, headers in small letters, body.
-type Asked = (String, String, Value);
+pub type Asked = (String, String, Value);
 
 impl Web {
     /// `answer` gets the number of the request and the request, and gives status, further headers and body.
@@ -374,7 +374,7 @@ fn serve(
 }
 
 /// The usual answers of a server with one tool.
-fn usual(asked: &Asked) -> (u16, String, String) {
+pub fn usual(asked: &Asked) -> (u16, String, String) {
     const JSON: &str = "content-type: application/json\r\n";
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": asked.2["id"], "result": result}).to_string();
     match asked.2["method"].as_str() {

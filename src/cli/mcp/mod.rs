@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod sign_in;
 
 use super::say::say;
 use crate::base::distance::{self, Compare};
@@ -18,6 +19,7 @@ use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::resources::trust::{Project, Store};
 use crate::runtime::config::Inputs;
+use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, end_children};
 use serde_json::Value;
@@ -34,6 +36,8 @@ Usage:
   pi mcp remove <server> [-l]
   pi mcp list [--json]
   pi mcp test <server> [--json]
+  pi mcp login <server> [-l] [--timeout <seconds>]
+  pi mcp logout <server> [-l]
 
 Servers are kept in mcp.json of the agent folder, with -l (--local) in .pi/mcp.json
 of the project, which is read once the project is trusted.
@@ -42,6 +46,10 @@ add writes an entry, or replaces the one of this name. list connects to every se
 that is enabled, and shows state, tools, and what their declarations cost in tokens;
 test does so for one, with a line for each tool. Both exit with 1 when an entry is
 wrong or a server that is enabled cannot be reached.
+
+login signs in to a server over HTTP that asks for it (OAuth): it shows an address to
+open, and takes the address that the browser ends at where the browser is elsewhere;
+the limit is 300 seconds. logout forgets the sign-in.
 
 Options of add:
   --env KEY=VALUE                Variable for the program (repeatable)
@@ -75,6 +83,8 @@ pub fn run(words: &[OsString]) -> u8 {
         "remove" => add::remove(rest),
         "list" => list::list(rest),
         "test" => list::test(rest),
+        "login" => sign_in::login(rest),
+        "logout" => sign_in::logout(rest),
         _ => Err(format!("Unknown mcp command \"{command}\". See: pi mcp --help")),
     };
     result.unwrap_or_else(|text| {
@@ -235,8 +245,11 @@ impl Place {
         Err(text)
     }
 
-    /// Connects to servers: `work` gets what they share. Nothing that was started is left behind.
-    fn connect(&self, work: impl FnOnce(Arc<Context>) -> Result<u8, String>) -> Result<u8, String> {
+    /// Connects to servers: `work` gets what they share, and the credentials. Nothing that was started is left behind.
+    fn connect(
+        &self,
+        work: impl FnOnce(Arc<Context>, &Services) -> Result<u8, String>,
+    ) -> Result<u8, String> {
         let (settings, _) = Settings::load(self.dirs.agent());
         let inputs =
             Inputs::load(self.dirs.clone(), self.cwd.clone(), self.cwd.clone(), settings, &mut |_| {});
@@ -251,9 +264,9 @@ impl Place {
             log: Arc::new(Log::new(self.dirs.agent(), vault.clone())),
             vault,
             cancel,
-            authority: Box::new(access::authorities(inputs.services)),
+            authority: Box::new(access::authorities(inputs.services.clone(), self.dirs.agent())),
         });
-        let result = work(context);
+        let result = work(context, &inputs.services);
         end_children();
         watch.exit_code().map_or(result, Ok)
     }

@@ -11,8 +11,9 @@ mod field;
 mod tests;
 
 pub use exposure::Exposure;
-pub use field::{Address, address, schema};
+pub use field::schema;
 
+use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
 use serde_json::{Map, Value};
 use std::io;
@@ -230,6 +231,27 @@ impl Entry {
     /// The provider whose credential is sent to the server.
     pub fn provider(&self) -> Option<&str> {
         self.fields.get("auth")?.get("provider")?.as_str()
+    }
+
+    /// What the user says of a sign-in.
+    pub fn oauth(&self) -> Settings {
+        let fields = self.fields.get("oauth");
+        let text = |name: &str| fields?.get(name)?.as_str().map(str::to_owned);
+        let port = fields.and_then(|fields| fields.get("callbackPort")?.as_u64());
+        Settings {
+            client_id: text("clientId"),
+            client_secret: text("clientSecret"),
+            callback_port: port.and_then(|port| u16::try_from(port).ok()),
+            callback_url: text("callbackUrl"),
+            scope: text("scope"),
+            client_name: text("clientName"),
+            registration: match text("clientRegistration").as_deref() {
+                Some("cimd") => Registration::Document,
+                Some("dcr") => Registration::Register,
+                _ => Registration::Auto,
+            },
+            metadata_url: text("authServerMetadataUrl"),
+        }
     }
 
     /// True if a header of the entry carries a credential.
