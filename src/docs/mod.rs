@@ -25,6 +25,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("skills", "Instructions read on demand", include_str!("skills.md")),
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
     ("mcp", "Servers of the Model Context Protocol; mcp.json", include_str!("mcp.md")),
+    ("codemode", "Scripts of the model that call tools", include_str!("codemode.md")),
     (
         "extensions",
         "Programs that add tools, commands and more; their protocol",

@@ -7,7 +7,7 @@
 //! | `stdio`, `http` | what carries the messages |
 //! | `server` | one configured server: connecting, reconnecting, what it offers |
 //! | `session` | the servers of a session, and what they add to it |
-//! | `tool`, `resource`, `search` | tools of the agent |
+//! | `tool`, `resource` | tools of the agent |
 //! | `access`, `ask` | credentials of servers, and the user |
 //! | `command` | `/mcp` |
 //! | `name`, `result`, `section`, `cache`, `log` | names, results, the prompt, and files of pi's own |
@@ -25,7 +25,6 @@ mod name;
 mod peer;
 mod resource;
 mod result;
-mod search;
 mod section;
 pub mod server;
 pub mod session;

@@ -15,22 +15,26 @@ use super::resource;
 use super::section;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
-use crate::agent::tool::{Invocation, Tool};
+use crate::agent::tool::{Invocation, Namespace, Tool};
 use crate::auth::oauth::resource::Resource;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::codemode;
 use crate::llm::estimate::text_tokens;
 use crate::resources::dirs::Dirs;
 use crate::runtime::addition::{Addition, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
-use crate::runtime::hook::Hooks;
+use crate::runtime::hook::{Fold, Hooks};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Functions of scripts that look at all tools.
+const LOOKING: [&str; 4] = ["searchTools", "describeTool", "describeNamespace", "ALL_TOOLS"];
 
 /// The part of a model's window that declarations may take.
 const WINDOW_PART: u64 = 10;
@@ -58,8 +62,12 @@ struct Inside {
     told: BTreeSet<String>,
     /// Tools that have been declared: they stay so.
     declared: BTreeSet<String>,
-    /// The tools that a search finds, with what is said of their servers.
-    searched: Vec<(Arc<dyn Tool>, String)>,
+    /// The tools that a search finds.
+    searched: Vec<Arc<dyn Tool>>,
+    /// Servers do not switch codemode on.
+    leaves_codemode: bool,
+    /// Codemode was switched on for servers, once.
+    has_switched: bool,
     section: Option<String>,
     /// What was last added to the session, to see whether something has changed.
     added: Value,
@@ -150,6 +158,7 @@ impl Mcp {
         let cwd = &config.workspace.cwd;
         let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
+        self.inside().leaves_codemode = loaded.leaves_codemode;
         let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let cache = Cache::load(self.dirs.agent());
         let context = self.context(&config);
@@ -214,18 +223,37 @@ impl Mcp {
             let entry = server.entry();
             entry.is_enabled() && entry.may_expose(Exposure::is_searched)
         });
-        let rows: Vec<(String, String)> = listed.map(|server| (server.name(), summary(server))).collect();
+        let has_scripts = self.has_scripts();
+        let row = |server: &Arc<Server>| {
+            let entry = server.entry();
+            let may = |wanted: Exposure| entry.may_expose(|exposure| exposure == wanted);
+            let reached_by = match (has_scripts && may(Exposure::Codemode), may(Exposure::Deferred)) {
+                (true, false) => section::WAYS[0],
+                (false, _) => section::WAYS[1],
+                (true, true) => section::WAYS[2],
+            };
+            section::Row { name: server.name(), reached_by, summary: summary(server) }
+        };
+        let rows: Vec<section::Row> = listed.map(row).collect();
         self.inside().section = section::text(&rows);
+    }
+
+    /// True if scripts can call tools: codemode is active, or is switched on for servers.
+    fn has_scripts(&self) -> bool {
+        let all = self.control.tools().all();
+        let scripts = all.iter().find(|(tool, _)| tool.info().spec.name == codemode::NAME);
+        scripts.is_some_and(|(_, is_active)| *is_active || !self.inside().leaves_codemode)
     }
 
     /// Adds to the session what the servers offer now.
     fn update(&self) {
+        let has_scripts = self.has_scripts();
         let mut inside = self.inside();
         if inside.is_closed {
             return;
         }
         let budget = self.budget();
-        let mut all: Vec<(Arc<dyn Tool>, String)> = Vec::new();
+        let mut all: Vec<Arc<dyn Tool>> = Vec::new();
         let (mut spent, mut over) = (0, 0);
         let servers = inside.servers.clone();
         for server in &servers {
@@ -238,7 +266,12 @@ impl Mcp {
             let own: Vec<String> = offer.tools.iter().map(name).collect();
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
             let names = inside.names.of(&entry.name, &own);
-            let about = format!("{} {}", config::namespace(&entry.name), summary(server));
+            let namespace = Arc::new(Namespace {
+                name: config::namespace(&entry.name),
+                alias: entry.name.clone(),
+                description: Some(summary(server)).filter(|text| !text.is_empty()),
+                instructions: offer.instructions.clone(),
+            });
             for ((tool, own), name) in offer.tools.iter().zip(own).zip(names) {
                 let mut exposure = entry.exposure_of(own);
                 if exposure == Exposure::Hidden {
@@ -254,19 +287,26 @@ impl Mcp {
                         over += 1;
                     }
                 }
-                let tool = ServerTool::new(name, tool, exposure, server, &self.control);
-                all.push((Arc::new(tool), about.clone()));
+                let tool = ServerTool::new(name, tool, exposure, &namespace, server, &self.control);
+                all.push(Arc::new(tool));
             }
         }
         all.extend(self.resource_tools(&servers));
-        let is_searched = |tool: &Arc<dyn Tool>| !tool.info().exposure.is_declared();
+        let may_expose = |wanted: &dyn Fn(Exposure) -> bool| {
+            servers
+                .iter()
+                .map(|server| server.entry())
+                .any(|entry| entry.is_enabled() && entry.may_expose(wanted))
+        };
+        let by_scripts = has_scripts && may_expose(&|exposure| exposure == Exposure::Codemode);
         let may_search = over > 0
-            || servers.iter().any(|server| {
-                let entry = server.entry();
-                entry.is_enabled() && entry.may_expose(Exposure::is_searched)
+            || may_expose(&|exposure| {
+                exposure == Exposure::Deferred || (exposure == Exposure::Codemode && !has_scripts)
             });
-        inside.searched = all.iter().filter(|(tool, _)| is_searched(tool)).cloned().collect();
-        let mut tools: Vec<Arc<dyn Tool>> = all.into_iter().map(|(tool, _)| tool).collect();
+        let switches =
+            by_scripts && !inside.leaves_codemode && !std::mem::replace(&mut inside.has_switched, by_scripts);
+        inside.searched = all.iter().filter(|tool| !tool.info().exposure.is_declared()).cloned().collect();
+        let mut tools = all;
         if may_search {
             tools.insert(0, Arc::new(SearchTool::new(self.weak(), &self.control)));
         }
@@ -285,6 +325,9 @@ impl Mcp {
         } else {
             drop(inside);
         }
+        if switches {
+            self.control.tools().activate_too(&[codemode::NAME.to_owned()]);
+        }
         if over > 0 {
             self.tell_once(format!(
                 "{over} MCP tools with direct exposure are found by tool_search only: declared, they would take more \
@@ -294,10 +337,9 @@ impl Mcp {
     }
 
     /// The tools for resources, if some server offers any.
-    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<(Arc<dyn Tool>, String)> {
+    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<Arc<dyn Tool>> {
         let widest = with_resources(servers).map(|server| server.entry().exposure()).min();
-        let tools = widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control));
-        tools.into_iter().flatten().map(|tool| (tool, "mcp resources".to_owned())).collect()
+        widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control)).unwrap_or_default()
     }
 
     fn weak(&self) -> Weak<dyn Servers> {
@@ -316,6 +358,12 @@ impl Mcp {
         let servers = self.servers();
         let wanted = servers.iter().filter(|server| wanted(&server.entry()));
         wanted.filter(|server| !server.wait(until, cancel)).map(|server| server.name()).collect()
+    }
+
+    /// Waits for enabled servers that are `wanted`, for as long as one of their requests may take.
+    fn wait_long(&self, wanted: impl Fn(&Entry) -> bool, cancel: &CancelToken) {
+        let longest = self.servers().iter().map(|server| server.entry().timeout()).max().unwrap_or_default();
+        self.wait_for(|entry| entry.is_enabled() && wanted(entry), Instant::now() + longest, cancel);
     }
 
     fn find(&self, name: &str) -> Result<Arc<Server>, String> {
@@ -404,6 +452,19 @@ impl Mcp {
 }
 
 impl Hooks for Mcp {
+    fn wants(&self, event: &str) -> bool {
+        event == "tool_call"
+    }
+
+    /// A script waits for the servers that it may call.
+    fn ask(&self, event: &mut Value, cancel: &CancelToken, _: Fold<'_>) {
+        if event["toolName"] == codemode::NAME {
+            let code = event["input"]["code"].as_str().unwrap_or_default();
+            let looks = LOOKING.iter().any(|name| code.contains(name));
+            self.wait_long(|entry| looks || code.contains(&config::namespace(&entry.name)), cancel);
+        }
+    }
+
     fn before_prompt(&self, cancel: &CancelToken) {
         self.follow_config();
         // A server that is not known yet is being connected to since it was configured.
@@ -435,12 +496,10 @@ impl Hooks for Mcp {
 
 impl Servers for Mcp {
     fn wait(&self, call: &Invocation<'_>) {
-        let servers = self.servers();
-        let longest = servers.iter().map(|server| server.entry().timeout()).max().unwrap_or_default();
-        self.wait_for(Entry::is_enabled, Instant::now() + longest, call.cancel);
+        self.wait_long(|_| true, call.cancel);
     }
 
-    fn searched(&self) -> Vec<(Arc<dyn Tool>, String)> {
+    fn searched(&self) -> Vec<Arc<dyn Tool>> {
         self.inside().searched.clone()
     }
 

@@ -14,6 +14,8 @@ mod choose;
 mod cli;
 #[cfg(feature = "clouds")]
 mod cloud;
+#[cfg(feature = "mcp")]
+mod codemode;
 mod compaction;
 mod config;
 mod crash;

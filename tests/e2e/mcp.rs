@@ -149,7 +149,7 @@ fn a_search_declares_what_fits() {
         Reply::tool("c", "mcp__one__shout", &json!({"text": "x"})),
         Reply::text("done"),
     ]);
-    configure(&world, "one", "say LOUD", &json!({}));
+    configure(&world, "one", "say LOUD", &json!({"exposure": "deferred"}));
     world.pi().args(PRINT).run().success();
     let requests = server.requests();
     assert_eq!(declared(&requests[0]), "read bash edit write tool_search");

@@ -24,7 +24,7 @@ pub(super) fn list(args: &[String]) -> Result<u8, String> {
         return Err("list takes no names: pi mcp list [--json]. For one server: pi mcp test <server>".into());
     }
     let place = Place::find()?;
-    let Servers { entries, errors } = place.servers();
+    let Servers { entries, errors, .. } = place.servers();
     let (note, is_json) = (place.untrusted(), words.has("--json"));
     place.connect(|context, _| {
         let reports = connect_all(entries, &context);

@@ -7,6 +7,7 @@ mod sign_in;
 use super::say::say;
 use crate::base::distance::{self, Compare};
 use crate::base::env::Env;
+use crate::codemode;
 use crate::mcp::access;
 use crate::mcp::config::{self, Entry, Servers, project_file};
 use crate::mcp::log::Log;
@@ -96,8 +97,21 @@ pub fn run(words: &[OsString]) -> u8 {
 /// The time that the first prompt waits for servers with declared tools: in the terminal, and elsewhere.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// Starts the servers of a session, in the background.
-pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: bool) {
+/// Parts of a session that are switched on.
+pub struct Parts {
+    /// The tool codemode.
+    pub scripts: bool,
+    pub servers: bool,
+}
+
+/// Offers scripts, and starts the servers of a session in the background.
+pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: bool, parts: Parts) {
+    if parts.scripts {
+        codemode::start(session.control(), |text| report::warning(text));
+    }
+    if !parts.servers {
+        return;
+    }
     let options = Options {
         dirs: dirs.clone(),
         patience: PATIENCE[usize::from(!is_terminal)],

@@ -257,7 +257,7 @@ pub fn schema() -> Value {
                 "additionalProperties": entry,
             },
             "autoEnableCodemode": {
-                "description": "For programs with codemode: whether servers switch it on",
+                "description": "Whether servers whose tools are called from scripts switch the tool codemode on (true)",
                 "type": "boolean",
             },
         },

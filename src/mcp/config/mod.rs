@@ -35,6 +35,8 @@ pub struct Servers {
     /// In the order of the files: the user's, then those that only the project has.
     pub entries: Vec<Entry>,
     pub errors: Vec<String>,
+    /// Servers do not switch the tool codemode on: `"autoEnableCodemode": false`.
+    pub leaves_codemode: bool,
 }
 
 /// A server of `mcp.json`.
@@ -109,8 +111,12 @@ impl Servers {
             Ok(content) => content.unwrap_or_default(),
             Err(error) => return self.errors.push(error),
         };
-        if content.get("autoEnableCodemode").is_some_and(|value| !value.is_boolean()) {
-            self.errors.push(format!("{}: \"autoEnableCodemode\" must be true or false", path.display()));
+        match content.get("autoEnableCodemode") {
+            Some(Value::Bool(is_on)) => self.leaves_codemode = !is_on,
+            None => {}
+            Some(_) => {
+                self.errors.push(format!("{}: \"autoEnableCodemode\" must be true or false", path.display()));
+            }
         }
         for (name, value) in content.get("mcpServers").and_then(Value::as_object).into_iter().flatten() {
             if let Err(reason) = self.add(path, scope, name, value) {
