@@ -206,7 +206,9 @@ fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, Strin
             || !(args.over.resources.no_extensions || switched_off.contains(&format!("-builtin:{name}")))
     };
     let parts = mcp::Parts { scripts: is_on("codemode"), servers: !args.run.no_mcp && is_on("mcp") };
-    mcp::start(&session, &dirs, &cancel, args.run.mode.is_none() && ask::is_drawn(&args.run), parts);
+    let is_terminal = args.run.mode.is_none() && ask::is_drawn(&args.run);
+    let may_ask = is_terminal || args.run.mode == Some(Mode::Rpc);
+    mcp::start(&session, &dirs, &cancel, is_terminal, may_ask, parts);
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 

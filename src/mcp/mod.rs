@@ -8,7 +8,9 @@
 //! | `server` | one configured server: connecting, reconnecting, what it offers |
 //! | `session` | the servers of a session, and what they add to it |
 //! | `tool`, `resource` | tools of the agent |
-//! | `access`, `ask` | credentials of servers, and the user |
+//! | `access`, `ask` | credentials of servers, and sign-ins |
+//! | `ear`, `question` | what servers ask of pi, of the user and of the model |
+//! | `prompt`, `mention` | prompts as slash commands, resources in prompts |
 //! | `command` | `/mcp` |
 //! | `name`, `result`, `section`, `cache`, `log` | names, results, the prompt, and files of pi's own |
 
@@ -18,11 +20,15 @@ mod cache;
 mod client;
 mod command;
 pub mod config;
+mod ear;
 pub mod fault;
 pub mod http;
 pub mod log;
+mod mention;
 mod name;
 mod peer;
+mod prompt;
+mod question;
 mod resource;
 mod result;
 mod section;

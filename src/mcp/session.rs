@@ -10,7 +10,10 @@ use super::command::Slash;
 use super::config::{self, Entry, Exposure, edit};
 use super::fault::Fault;
 use super::log::Log;
+use super::mention;
 use super::name::Names;
+use super::prompt::Prompt;
+use super::question::Questions;
 use super::resource;
 use super::section;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
@@ -46,6 +49,8 @@ pub struct Mcp {
     /// How long the first prompt waits for servers with declared tools.
     patience: Duration,
     tell: Tell,
+    /// Servers may ask the user.
+    may_ask: bool,
     cancel: CancelToken,
     log: Arc<Log>,
     inside: Mutex<Inside>,
@@ -83,6 +88,8 @@ pub struct Options {
     /// How long the first prompt waits for servers with declared tools.
     pub patience: Duration,
     pub tell: Tell,
+    /// True if the mode can ask the user.
+    pub may_ask: bool,
     pub cancel: CancelToken,
 }
 
@@ -96,7 +103,7 @@ pub struct Status {
 impl Mcp {
     /// Starts the servers of a session. They end with it.
     pub fn start(control: &Control, options: Options) -> Arc<Self> {
-        let Options { dirs, patience, tell, cancel } = options;
+        let Options { dirs, patience, tell, may_ask, cancel } = options;
         let vault = control.config().services.vault().clone();
         let log = Arc::new(Log::new(dirs.agent(), vault));
         let mcp = Arc::new_cyclic(|this| Self {
@@ -104,6 +111,7 @@ impl Mcp {
             dirs,
             patience,
             tell,
+            may_ask,
             cancel: cancel.child(),
             log,
             inside: Mutex::default(),
@@ -202,6 +210,7 @@ impl Mcp {
             log: self.log.clone(),
             cancel: self.cancel.clone(),
             authority: Box::new(access::authorities(config.services.clone(), self.dirs.agent())),
+            questions: self.may_ask.then(|| Questions { control: self.control.downgrade() }),
         })
     }
 
@@ -313,11 +322,14 @@ impl Mcp {
         let sections: Vec<(String, String)> =
             inside.section.iter().map(|text| (section::NAME.to_owned(), text.clone())).collect();
         let spec = |tool: &Arc<dyn Tool>| json!([tool.info().spec, tool.info().exposure.name()]);
-        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>()]);
+        let offered: Vec<Value> =
+            servers.iter().map(|server| server.offer().prompts.clone().into()).collect();
+        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>(), offered]);
         if inside.added != added {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
+            let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
+            commands.extend(self.prompts(&servers));
             let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
@@ -334,6 +346,23 @@ impl Mcp {
                  than {budget} tokens (setting mcp.directTokens, and a tenth of the model's window)"
             ));
         }
+    }
+
+    /// The prompts of enabled servers, as commands.
+    fn prompts(&self, servers: &[Arc<Server>]) -> Vec<Arc<dyn SlashCommand>> {
+        let mut commands: Vec<Arc<dyn SlashCommand>> = Vec::new();
+        for server in servers.iter().filter(|server| server.entry().is_enabled()) {
+            let offer = server.offer();
+            let name =
+                |prompt: &Value| prompt.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let own: Vec<String> = offer.prompts.iter().map(name).collect();
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            let names = Names::default().of(&server.name(), &own);
+            for (prompt, name) in offer.prompts.iter().zip(names) {
+                commands.push(Arc::new(Prompt::new(name, prompt, server, self.control.downgrade())));
+            }
+        }
+        commands
     }
 
     /// The tools for resources, if some server offers any.
@@ -453,12 +482,27 @@ impl Mcp {
 
 impl Hooks for Mcp {
     fn wants(&self, event: &str) -> bool {
-        event == "tool_call"
+        match event {
+            "tool_call" => true,
+            "input" => with_resources(&self.servers()).next().is_some(),
+            _ => false,
+        }
     }
 
-    /// A script waits for the servers that it may call.
-    fn ask(&self, event: &mut Value, cancel: &CancelToken, _: Fold<'_>) {
-        if event["toolName"] == codemode::NAME {
+    /// A script waits for the servers that it may call; a prompt gets the resources that it names.
+    fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
+        if event["type"] == "input" {
+            let text = event["text"].as_str().unwrap_or_default();
+            let servers: Vec<Arc<Server>> = with_resources(&self.servers()).cloned().collect();
+            let brought = mention::read(text, &servers, cancel);
+            brought.errors.into_iter().for_each(|error| (self.tell)(true, error));
+            if !brought.text.is_empty() || !brought.images.is_empty() {
+                let text = format!("{text}{}", brought.text);
+                let mut images = event["images"].as_array().cloned().unwrap_or_default();
+                images.extend(brought.images);
+                let _ = fold(event, Ok(json!({"action": "transform", "text": text, "images": images})));
+            }
+        } else if event["toolName"] == codemode::NAME {
             let code = event["input"]["code"].as_str().unwrap_or_default();
             let looks = LOOKING.iter().any(|name| code.contains(name));
             self.wait_long(|entry| looks || code.contains(&config::namespace(&entry.name)), cancel);

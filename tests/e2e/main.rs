@@ -42,6 +42,8 @@ mod local;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "mcp")]
+mod mcp_ask;
+#[cfg(feature = "mcp")]
 mod mcp_sign_in;
 mod models;
 mod output;

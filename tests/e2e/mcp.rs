@@ -31,13 +31,13 @@ done
 "#;
 
 /// Configures the server `name`, with more fields than its command.
-fn configure(world: &World, name: &str, on_call: &str, fields: &Value) {
+pub fn configure(world: &World, name: &str, on_call: &str, fields: &Value) {
     let script = world.home().join("server.sh");
     fs::write(&script, SCRIPT).unwrap();
     configure_script(world, name, &[&script.to_string_lossy(), on_call], fields);
 }
 
-fn configure_script(world: &World, name: &str, args: &[&str], fields: &Value) {
+pub fn configure_script(world: &World, name: &str, args: &[&str], fields: &Value) {
     let path = world.agent_dir().join("mcp.json");
     let text = fs::read_to_string(&path).unwrap_or_else(|_| r#"{"mcpServers": {}}"#.into());
     let mut config: Value = serde_json::from_str(&text).unwrap();

@@ -21,7 +21,7 @@ pub struct Parts {
 }
 
 /// Starts nothing.
-pub fn start(_: &Session, _: &Dirs, _: &CancelToken, _: bool, _: Parts) {}
+pub fn start(_: &Session, _: &Dirs, _: &CancelToken, _: bool, _: bool, _: Parts) {}
 
 /// There is no `mcp.json` to describe.
 pub fn schema() -> Option<Value> {

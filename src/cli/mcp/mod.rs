@@ -1,8 +1,10 @@
 //! `pi mcp`: configures servers, and shows what they offer, without a session.
 
 mod add;
+mod import;
 mod list;
 mod sign_in;
+mod toml;
 
 use super::say::say;
 use crate::base::distance::{self, Compare};
@@ -37,6 +39,7 @@ Usage:
   pi mcp remove <server> [-l]
   pi mcp list [--json]
   pi mcp test <server> [--json]
+  pi mcp import [<file>|<program>] [-l] [--force]
   pi mcp login <server> [-l] [--timeout <seconds>]
   pi mcp logout <server> [-l]
 
@@ -47,6 +50,11 @@ add writes an entry, or replaces the one of this name. list connects to every se
 that is enabled, and shows state, tools, and what their declarations cost in tokens;
 test does so for one, with a line for each tool. Both exit with 1 when an entry is
 wrong or a server that is enabled cannot be reached.
+
+import takes servers over that other programs have configured: from a file (.json,
+.toml), or those of project (.mcp.json), claude, claude-desktop, cursor, vscode, codex.
+Without a name it lists what is there. Servers of a name that is taken are left alone,
+unless --force is given.
 
 login signs in to a server over HTTP that asks for it (OAuth): it shows an address to
 open, and takes the address that the browser ends at where the browser is elsewhere;
@@ -84,6 +92,7 @@ pub fn run(words: &[OsString]) -> u8 {
         "remove" => add::remove(rest),
         "list" => list::list(rest),
         "test" => list::test(rest),
+        "import" => import::import(rest),
         "login" => sign_in::login(rest),
         "logout" => sign_in::logout(rest),
         _ => Err(format!("Unknown mcp command \"{command}\". See: pi mcp --help")),
@@ -104,8 +113,15 @@ pub struct Parts {
     pub servers: bool,
 }
 
-/// Offers scripts, and starts the servers of a session in the background.
-pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: bool, parts: Parts) {
+/// Offers scripts, and starts the servers of a session in the background. `may_ask`: the mode can ask the user.
+pub fn start(
+    session: &Session,
+    dirs: &Dirs,
+    cancel: &CancelToken,
+    is_terminal: bool,
+    may_ask: bool,
+    parts: Parts,
+) {
     if parts.scripts {
         codemode::start(session.control(), |text| report::warning(text));
     }
@@ -119,6 +135,7 @@ pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: 
             true => report::warning(text),
             false => report::note(text),
         }),
+        may_ask,
         cancel: cancel.clone(),
     };
     Mcp::start(session.control(), options);
@@ -279,6 +296,7 @@ impl Place {
             vault,
             cancel,
             authority: Box::new(access::authorities(inputs.services.clone(), self.dirs.agent())),
+            questions: None,
         });
         let result = work(context, &inputs.services);
         end_children();
