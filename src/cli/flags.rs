@@ -49,6 +49,8 @@ pub struct RunArgs {
     pub verbose: bool,
     /// Without MCP servers.
     pub no_mcp: bool,
+    /// Parts of the program that `-e builtin:NAME` asks for, whatever switches them off.
+    pub builtins: Vec<String>,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
@@ -372,7 +374,7 @@ mod tests {
         });
         check("-e builtin:codemode --no-mcp -e builtin:mcp -e builtin:llama.cpp", |args| {
             args.run.no_mcp = true;
-            args.warnings = vec!["builtin:codemode is not part of this version".into()];
+            args.run.builtins = ["codemode", "mcp", "llama.cpp"].map(str::to_owned).to_vec();
         });
     }
 

@@ -165,13 +165,11 @@ fn set_tools(args: &mut Args, text: String) -> Result<(), String> {
     put(&mut args.over.tools.selection, Some(selection))
 }
 
-/// Handles the name of a built-in extension of the reference. Only `builtin:llama.cpp`, local models, has a
-/// counterpart here.
+/// Handles the name of a part of the program that other programs know as a built-in extension.
 fn extension(args: &mut Args, source: String) -> Result<(), String> {
     match source.strip_prefix("builtin:") {
-        Some("llama.cpp" | "mcp" | "tool-search") => Ok(()),
-        Some("codemode") => {
-            args.warnings.push(format!("{source} is not part of this version"));
+        Some(name @ ("llama.cpp" | "mcp" | "tool-search" | "codemode")) => {
+            args.run.builtins.push(name.to_owned());
             Ok(())
         }
         Some(_) => Err(format!("Unknown built-in extension: {source}")),

@@ -26,6 +26,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
     ("mcp", "Servers of the Model Context Protocol; mcp.json", include_str!("mcp.md")),
     ("mcp-server", "pi as a server for programs that speak MCP", include_str!("mcp-server.md")),
+    ("codemode", "Scripts of the model that call tools", include_str!("codemode.md")),
     (
         "extensions",
         "Programs that add tools, commands and more; their protocol",

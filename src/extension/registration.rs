@@ -238,6 +238,7 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         reads_only: form.annotations.get("readOnlyHint") == Some(&Value::Bool(true)),
         exposure,
         starts_inactive: form.default_active == Some(false),
+        namespace: None,
     };
     Ok(ToolEntry { info, prepares: form.prepares, timeout: form.timeout_ms.map(Duration::from_millis) })
 }

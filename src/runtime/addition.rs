@@ -192,7 +192,8 @@ impl ToolOverrides {
 }
 
 impl Config {
-    pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
+    /// True if an added tool is active at first; none if it cannot be used at all.
+    pub fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
         self.over.tools.admit(tool, settings.as_deref())
     }

@@ -57,7 +57,10 @@ impl Control {
     ) -> (ToolOutput, bool) {
         let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, ..ToolCall::default() };
         let (mut output, mut is_error) = match self.execute_checked(&call, update, cancel) {
-            Ok(output) => (output, false),
+            Ok(output) => {
+                let is_error = output.is_error;
+                (output, is_error)
+            }
             Err(ToolError { message, details, structured }) => {
                 let structured = structured.map(|data| *data);
                 (ToolOutput { details, structured, ..ToolOutput::text(message) }, true)

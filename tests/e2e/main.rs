@@ -14,6 +14,8 @@ mod choose;
 mod cli;
 #[cfg(feature = "clouds")]
 mod cloud;
+#[cfg(feature = "mcp")]
+mod codemode;
 mod compaction;
 mod config;
 mod crash;
@@ -40,7 +42,11 @@ mod local;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "mcp")]
+mod mcp_ask;
+#[cfg(feature = "mcp")]
 mod mcp_server;
+#[cfg(feature = "mcp")]
+mod mcp_sign_in;
 mod models;
 mod output;
 mod print;

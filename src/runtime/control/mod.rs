@@ -53,7 +53,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct Control(Arc<Shared>);
 
 /// A handle for parts of the session itself, such as its tools, which must not keep it alive.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct WeakControl(Weak<Shared>);
 
 impl WeakControl {

@@ -7,6 +7,7 @@ use super::family::Family;
 use super::{admit, commands, launch, lifeline};
 use crate::base::cancel::CancelToken;
 use crate::base::{executable, memory};
+use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -83,19 +84,24 @@ pub fn find(name: &str, cwd: &Path, env: &BTreeMap<OsString, OsString>) -> io::R
 
 /// Starts a program.
 pub fn start(program: &Program) -> io::Result<Peer> {
+    start_in(program, None)
+}
+
+/// Starts a program, confined by `sandbox` if there is one.
+pub fn start_in(program: &Program, sandbox: Option<&Sandbox>) -> io::Result<Peer> {
     let id = admit()?;
     let (stdin, ours_in) = io::pipe()?;
     let (ours_out, stdout) = io::pipe()?;
     let (ours_err, stderr) = io::pipe()?;
-    let mut process = Command::new(&program.path);
-    process
-        .args(&program.args)
-        .current_dir(&program.cwd)
-        .env_clear()
-        .envs(&program.env)
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
+    let (mut process, _confinement) = match sandbox {
+        None => {
+            let mut process = Command::new(&program.path);
+            process.current_dir(&program.cwd);
+            (process, Confinement::default())
+        }
+        Some(sandbox) => sandbox.command(&program.path, &program.cwd)?,
+    };
+    process.args(&program.args).env_clear().envs(&program.env).stdin(stdin).stdout(stdout).stderr(stderr);
     let (tell, ended) = bounded(1);
     let (family, wake) = launch(id, process, false, move |family| {
         // What it started goes with it.
