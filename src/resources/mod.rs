@@ -7,7 +7,8 @@ pub mod dirs;
 mod frontmatter;
 pub mod git;
 mod import;
-mod pattern;
+pub mod package;
+pub mod pattern;
 pub mod place;
 pub mod prompt;
 pub mod settings;
@@ -16,6 +17,7 @@ pub mod source;
 pub mod template;
 pub mod text_file;
 pub mod trust;
+mod walk;
 mod yaml;
 
 use std::fmt;

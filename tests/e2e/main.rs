@@ -41,6 +41,7 @@ mod local;
 mod mcp;
 mod models;
 mod output;
+mod package;
 mod print;
 mod protocol;
 mod question;
