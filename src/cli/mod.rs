@@ -31,6 +31,7 @@ mod sessions;
 mod start;
 mod stranger;
 mod subcommand;
+mod switch;
 pub mod table;
 mod trust;
 mod undo;

@@ -6,7 +6,7 @@ use super::flags::{Args, Mode};
 use super::migrate;
 use super::model;
 use super::open;
-use super::package;
+use super::package::named::named;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
@@ -163,8 +163,8 @@ impl Launch {
         self.decide_trust(&mut inputs)?;
         // A reload uses what the start has fetched.
         let is_first = !self.has_fetched.swap(true, Ordering::Relaxed);
-        let named = &self.over.resources.extensions;
-        inputs.named_packages = package::named(&inputs, named, self.is_offline, is_first)?;
+        let sources = &self.over.resources.extensions;
+        inputs.named_packages = named(&inputs, sources, self.is_offline, is_first)?;
         Ok(inputs)
     }
 

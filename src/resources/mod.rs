@@ -14,6 +14,7 @@ pub mod prompt;
 pub mod settings;
 pub mod skill;
 pub mod source;
+pub mod switch;
 pub mod template;
 pub mod text_file;
 pub mod trust;

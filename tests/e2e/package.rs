@@ -1,6 +1,7 @@
 //! Packages: installed with a scripted npm and the real git, and used by a session.
 
 use crate::agent::{Outcome, Pi, World};
+use crate::screen::Screen;
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
@@ -348,4 +349,50 @@ fn a_source_on_the_command_line_is_for_one_run() {
     );
     assert_eq!(log(&world), before);
     world.pi().words("-e ./gone -p hi").run().fails_with(1).stderr_has("Extension path does not exist");
+}
+
+#[test]
+fn resources_are_listed_where_there_is_no_terminal() {
+    let world = World::new();
+    with_npm(&world);
+    run(&world, "config").success().stdout_is("No resources found\n");
+    run(&world, "install npm:a").success();
+    fs::create_dir_all(world.agent_dir().join("skills/own")).unwrap();
+    fs::write(world.agent_dir().join("skills/own/SKILL.md"), "---\ndescription: x\n---\n").unwrap();
+    let own = format!("User ({}/)\n  skills\n    [x] own\n", world.agent_dir().display());
+    let package = "npm:a (user)\n  skills\n    [x] from-npm\n  prompts\n    [x] pkg.md\n";
+    run(&world, "config").success().stdout_is(&format!("{package}{own}"));
+    world.write(
+        ".pi/settings.json",
+        r#"{"packages": [{"source": "npm:a", "autoload": false, "prompts": ["-prompts/pkg.md"]}]}"#,
+    );
+    run(&world, "config -l")
+        .fails_with(1)
+        .stderr_has("Project is not trusted. Use --approve to modify local resource config.");
+    let project = run(&world, "config -l -a").success().stdout;
+    assert!(project.contains("npm:a (project)\n  prompts\n    [-] pkg.md\n"), "{project}");
+}
+
+#[test]
+fn resources_are_switched_in_the_terminal() {
+    let world = World::new();
+    with_npm(&world);
+    run(&world, "install npm:a").success();
+    world.write("x.txt", "");
+    let screen = Screen::start(world.pi().words("config"));
+    screen.wait_for("[x] from-npm");
+    screen.type_keys(" ");
+    screen.wait_for("[ ] from-npm");
+    assert_eq!(packages(&world), json!([{"source": "npm:a", "skills": ["-skills/from-npm/SKILL.md"]}]));
+    screen.type_keys("\t");
+    screen.wait_for("Project resources");
+    screen.type_keys("\r");
+    screen.wait_for("[+] from-npm");
+    screen.type_keys("\x1b");
+    let (status, _) = screen.wait();
+    assert!(status.success(), "{status}");
+    assert_eq!(
+        serde_json::from_str::<Value>(&world.read(".pi/settings.json")).unwrap(),
+        json!({"packages": [{"source": "npm:a", "autoload": false, "skills": ["+skills/from-npm/SKILL.md"]}]})
+    );
 }

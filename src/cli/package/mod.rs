@@ -2,6 +2,7 @@
 //!
 //! Nothing else in pi downloads packages, but for those that `--extension` names.
 
+pub mod named;
 mod store;
 mod version;
 
@@ -9,7 +10,7 @@ use super::flags::Args;
 use super::say::say_plain;
 use super::start::Launch;
 use crate::mode::{exit, report};
-use crate::resources::package::{self, KINDS, Package, PackageSource, Store, source_of};
+use crate::resources::package::{self, Package, PackageSource, Store, source_of};
 use crate::resources::pattern::relative;
 use crate::resources::settings;
 use crate::resources::source::Scope;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
+pub use store::no_network;
 use store::{Change, Installer, refused};
 
 const INSTALL: &str = "pi install <source> [-l] [--approve|--no-approve] [--scripts] [--offline]";
@@ -106,12 +108,6 @@ fn code(done: Result<u8, String>) -> u8 {
 
 fn inputs(approve: Option<bool>) -> Result<Inputs, String> {
     Launch::unasked(&Args { approve, ..Args::default() })?.inputs()
-}
-
-/// Which option or variable forbids the network, if one does.
-pub fn no_network(offline: bool) -> Option<&'static str> {
-    let is_set = std::env::var_os("PI_OFFLINE").is_some_and(|value| !value.is_empty());
-    if offline { Some("--offline") } else { is_set.then_some("PI_OFFLINE") }
 }
 
 /// Runs `pi install`. Returns the exit code.
@@ -266,36 +262,6 @@ fn update_all(installer: &Installer, inputs: &Inputs, packages: &[&Package]) -> 
         }
     }
     (changed, failures)
-}
-
-/// Reads the packages that `--extension` names. With `fetch`, those of npm and git are installed or refreshed.
-pub fn named(
-    inputs: &Inputs,
-    sources: &[String],
-    offline: bool,
-    fetch: bool,
-) -> Result<Vec<Package>, String> {
-    let store = Store::temporary(inputs.dirs.agent());
-    let installer = Installer::new(&inputs.settings, false);
-    let package = |source: &String| {
-        let resolve = |path: &str| inputs.dirs.resolve(path.trim(), &inputs.started_in);
-        let package = Package::new(source, &store, resolve).map_err(|error| error.to_string())?;
-        if fetch && !package::is_local(source) {
-            crate::base::file::make_private_folder(&store.base)
-                .map_err(|error| format!("{}: could not be made: {error}", store.base.display()))?;
-            installer.refresh(&package, &store, no_network(offline))?;
-        }
-        let is_nothing = || KINDS.iter().all(|kind| package.files(*kind, inputs.dirs.home()).is_empty());
-        match (&package.source, package.root.exists()) {
-            (PackageSource::Local(_), false) => {
-                Err(format!("Extension path does not exist: {}", package.root.display()))
-            }
-            (_, false) => Err(package.fault().unwrap_or_default()),
-            _ if is_nothing() => Err(format!("There is no extension in {}", package.root.display())),
-            _ => Ok(package),
-        }
-    };
-    sources.iter().map(package).collect()
 }
 
 /// The store to change; none, after a message, if it is an untrusted project's.

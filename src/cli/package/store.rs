@@ -352,6 +352,12 @@ impl Installer {
     }
 }
 
+/// Which option or variable forbids the network, if one does.
+pub fn no_network(offline: bool) -> Option<&'static str> {
+    let is_set = std::env::var_os("PI_OFFLINE").is_some_and(|value| !value.is_empty());
+    if offline { Some("--offline") } else { is_set.then_some("PI_OFFLINE") }
+}
+
 /// The message for a download that may not be made.
 pub fn refused(source: &str, why: &str) -> String {
     format!("Could not install {source}: {why} allows no network")
