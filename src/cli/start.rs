@@ -19,6 +19,7 @@ use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::command_hook;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
 use crate::runtime::outcome::Wanted;
@@ -393,10 +394,11 @@ fn current_dir() -> Result<PathBuf, String> {
     })
 }
 
-/// Adds the tools that work on a session itself.
+/// Adds the tools that work on a session itself, and the commands of the settings.
 fn offer_tools(control: &Control) {
     helper::offer(control);
     todo::offer(control);
+    command_hook::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

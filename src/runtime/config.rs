@@ -5,6 +5,7 @@
 //! [`configure`].
 
 use super::approval;
+use super::command_hook::rule::HookRules;
 use super::expand::Commands;
 use super::limit::Limits;
 use super::outcome::Wanted;
@@ -69,6 +70,8 @@ pub struct Config {
     pub approval: approval::Rules,
     /// The JSON value that each run must end with, if any.
     pub wanted: Option<Arc<Wanted>>,
+    /// Commands that run at events.
+    pub hooks: Arc<HookRules>,
     /// Definitions of agents, for helpers.
     pub agents: Agents,
     /// The overrides that the configuration was made with.
@@ -425,6 +428,8 @@ pub fn configure(
         changes: place.changes,
         vault: inputs.services.vault().clone(),
     });
+    let (hooks, problems) = HookRules::parse(inputs.settings.both("hooks"));
+    problems.iter().for_each(|problem| warn(problem));
     let mut unspoken = |_: &dyn Display| {};
     let warn: Warn<'_> = if inputs.adds_tools { &mut unspoken } else { warn };
     let active = active_tools(&over.tools, &inputs.settings, &workspace, warn);
@@ -451,6 +456,7 @@ pub fn configure(
         limits: over.limits.clone().or(&inputs.settings),
         approval: over.approval.clone(),
         wanted: over.wanted.clone(),
+        hooks: Arc::new(hooks),
         agents,
         over: over.clone(),
         started_in: inputs.started_in,

@@ -14,6 +14,7 @@ mod choose;
 mod cli;
 #[cfg(feature = "clouds")]
 mod cloud;
+mod command_hook;
 mod compaction;
 mod config;
 mod crash;

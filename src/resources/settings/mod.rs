@@ -105,6 +105,11 @@ impl Settings {
         self.user.get(path)
     }
 
+    /// Returns the values in the user's and in the project's file, as far as they are set.
+    pub fn both(&self, path: &str) -> impl Iterator<Item = &Value> {
+        self.user.get(path).into_iter().chain(self.project.as_ref().and_then(|layer| layer.get(path)))
+    }
+
     /// True if the settings of a trusted project are merged in.
     pub fn has_project(&self) -> bool {
         self.project.is_some()
