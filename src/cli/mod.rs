@@ -12,6 +12,7 @@ mod config;
 mod docs;
 mod doctor;
 mod export;
+mod extension;
 mod extensions;
 pub mod flags;
 pub mod help;

@@ -1,6 +1,8 @@
 //! The table of subcommands. Dispatch, `--help`, the manual, the man page and completions follow it.
 
-use super::{auth, bug, completion, config, docs, doctor, export, extensions, man, mcp, package, resource};
+use super::{
+    auth, bug, completion, config, docs, doctor, export, extension, extensions, man, mcp, package, resource,
+};
 use super::{sandbox, sessions, undo, update};
 use std::ffi::OsString;
 
@@ -49,6 +51,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("skills", "[command]", "skills", || vec!["list", "check"], resource::skills),
     row("prompts", "[command]", "prompt templates", || vec!["list", "show"], resource::prompts),
     row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show"], resource::agents),
+    row("extension", "new <name>", "write an extension that works, with a test", || vec!["new", "--lang", "python", "node", "sh", "rust"], extension::run),
     row("extensions", "", "programs that extend pi, as they are loaded", || vec!["--json"], extensions::run),
     row("install", "<source>", "add a package: npm:name, git:host/owner/name, a path", || vec!["--local", "--approve", "--no-approve", "--scripts", "--offline"], package::install),
     row("remove", "<source>", "take a package away", || vec!["--local", "--approve", "--no-approve"], package::remove),

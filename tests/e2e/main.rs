@@ -21,6 +21,7 @@ mod crash;
 mod crash_store;
 mod doctor;
 mod event;
+mod example_extension;
 mod export;
 #[cfg(feature = "extensions")]
 mod extension;
