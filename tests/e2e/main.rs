@@ -16,12 +16,14 @@ mod cli;
 mod cloud;
 #[cfg(feature = "mcp")]
 mod codemode;
+mod command_hook;
 mod compaction;
 mod config;
 mod crash;
 mod crash_store;
 mod doctor;
 mod event;
+mod example_extension;
 mod export;
 #[cfg(feature = "extensions")]
 mod extension;
@@ -49,6 +51,7 @@ mod mcp_server;
 mod mcp_sign_in;
 mod models;
 mod output;
+mod package;
 mod print;
 mod protocol;
 mod question;
