@@ -24,7 +24,7 @@ use crate::runtime::outcome::Wanted;
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
-use crate::runtime::succession::{Folder, Succession};
+use crate::runtime::succession::{Folder, Next, Succession};
 use crate::runtime::todo;
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
@@ -167,17 +167,15 @@ impl Launch {
             return Err(problem.clone().into());
         }
         problems.iter().for_each(report::warning);
-        if !found.is_empty() {
-            let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
-            for flag in &args.unknown {
-                about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
-            }
-            self.extensions = Some(Extensions::start(about, found));
+        inputs.adds_tools = !found.is_empty();
+        let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
+        for flag in &args.unknown {
+            about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
         }
+        self.extensions = Some(Extensions::start(about, found));
         if !args.unknown.is_empty() {
             self.give_flags(args)?;
         }
-        inputs.adds_tools = self.extensions.is_some();
         Ok(())
     }
 
@@ -214,14 +212,23 @@ impl Launch {
         }
     }
 
-    /// Replaces the running extensions by those of the current folder.
-    fn restart_extensions(&self, inputs: &mut Inputs) {
-        let Some(extensions) = &self.extensions else { return };
+    /// Finds the extensions of the folder of `inputs`. The result replaces the running ones when it is called:
+    /// in any case if `always`, otherwise if folder, trust or programs are others.
+    fn next_extensions(&self, inputs: &mut Inputs, always: bool) -> impl FnOnce() + Send + 'static {
         let over = &self.over.resources;
-        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
-        problems.iter().for_each(report::warning);
-        extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
-        inputs.adds_tools = true;
+        let next = self.extensions.clone().map(|extensions| {
+            let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+            problems.iter().for_each(report::warning);
+            inputs.adds_tools = !found.is_empty();
+            (extensions, About::new(inputs, self.mode, REFERENCE_VERSION), found)
+        });
+        move || {
+            if let Some((extensions, about, found)) = next
+                && (always || extensions.differ(&about, &found))
+            {
+                extensions.restart(about, found);
+            }
+        }
     }
 
     /// Changes to another folder, and decides on trust in its project.
@@ -265,8 +272,8 @@ impl Launch {
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;
             open::follow(&launch, &mut inputs, &log, folder)?;
-            inputs.adds_tools = launch.extensions.is_some();
-            Ok(launch.parts(inputs, log, None, None, &token)?)
+            let enter = Box::new(launch.next_extensions(&mut inputs, false));
+            Ok(Next { parts: launch.parts(inputs, log, None, None, &token)?, enter })
         };
         let extensions = self.extensions.clone();
         let succession = Succession::new(store, make, move |old| self.read_again(old));
@@ -336,7 +343,7 @@ impl Launch {
     fn read_again(&self, old: &Config) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
-        self.restart_extensions(&mut inputs);
+        self.next_extensions(&mut inputs, true)();
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);

@@ -45,6 +45,10 @@ impl Extensions {
 
     pub fn attach(self: &Arc<Self>, _: &Control) {}
 
+    pub fn differ(&self, _: &About, _: &[Found]) -> bool {
+        false
+    }
+
     pub fn restart(self: &Arc<Self>, _: About, _: Vec<Found>) {}
 
     pub fn take_flags(&self, _: impl FnMut(&str, bool) -> Option<Value>) {}

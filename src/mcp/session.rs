@@ -365,6 +365,10 @@ impl Mcp {
 }
 
 impl Hooks for Mcp {
+    fn settle(&self) {
+        self.follow_config();
+    }
+
     fn before_prompt(&self, cancel: &CancelToken) {
         self.follow_config();
         // A server that is not known yet is being connected to since it was configured.

@@ -21,7 +21,15 @@ pub struct Succession {
     renew: Renew,
 }
 
-type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
+type Make = Box<dyn FnMut(Log, Folder) -> Result<Next, String> + Send>;
+
+/// A conversation to change to.
+pub struct Next {
+    pub parts: Parts,
+    /// Has programs that take part in sessions follow into the folder of the conversation. Called once the
+    /// conversation before has ended, and before the next one begins.
+    pub enter: Box<dyn FnOnce() + Send>,
+}
 
 /// The working folder for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +82,7 @@ impl Succession {
     /// from its log; `renew` reloads a configuration.
     pub fn new(
         store: Option<Store>,
-        make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
+        make: impl FnMut(Log, Folder) -> Result<Next, String> + Send + 'static,
         renew: impl FnMut(&Config) -> Result<Config, String> + Send + 'static,
     ) -> Self {
         Self { store, make: Box::new(make), renew: Box::new(renew) }
@@ -145,8 +153,8 @@ impl Session {
             (Way::Open, Some(store)) => store.open(&path, &cwd),
             (Way::Open, None) => Log::open(&path, &cwd, SyncMode::Turn),
         };
-        let parts = (self.next()?.make)(log?, folder).map_err(NotOpened::Failed)?;
-        Ok(self.succeed(parts, if way == Way::Fork { "fork" } else { "resume" })?)
+        let next = (self.next()?.make)(log?, folder).map_err(NotOpened::Failed)?;
+        Ok(self.succeed(next, if way == Way::Fork { "fork" } else { "resume" })?)
     }
 
     /// Copies a session file to the sessions of this folder. Returns the path of the copy.
@@ -228,16 +236,19 @@ impl Session {
     }
 
     fn go_on_with(&mut self, log: Log, reason: &str) -> Result<(), Fatal> {
-        let parts = (self.next()?.make)(log, Folder::Own).map_err(Fatal)?;
-        self.succeed(parts, reason)
+        let next = (self.next()?.make)(log, Folder::Own).map_err(Fatal)?;
+        self.succeed(next, reason)
     }
 
     /// Goes on with another conversation, and tells of it.
-    fn succeed(&mut self, parts: Parts, reason: &str) -> Result<(), Fatal> {
+    fn succeed(&mut self, Next { parts, enter }: Next, reason: &str) -> Result<(), Fatal> {
         let target = parts.conversation.path().map(|path| path.to_string_lossy().into_owned());
         self.tell("session_shutdown", json!({"reason": reason, "targetSessionFile": target}));
         let previous = self.control().log().path().map(|path| path.to_string_lossy().into_owned());
-        self.replace(parts)?;
+        let replaced = self.replace(parts);
+        // Also if the file of the conversation before could not be closed: this one goes on.
+        enter();
+        replaced?;
         self.control().settle_hooks();
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
         Ok(())
