@@ -51,6 +51,8 @@ struct State {
     placed: HashMap<String, String>,
     /// Channels of the bus that it listens to.
     channels: HashSet<String>,
+    /// Its completers of the editor, by their ids.
+    completers: Vec<String>,
     /// What takes from the screen what it shows there, by places.
     shown: BTreeMap<String, Change>,
     /// It has no part in the session any more.
@@ -95,6 +97,17 @@ impl Instance {
 
     pub(super) fn is_retired(&self) -> bool {
         self.state().is_retired
+    }
+
+    pub(super) fn add_completer(&self, id: &str) {
+        let mut state = self.state();
+        if !state.completers.iter().any(|known| known == id) {
+            state.completers.push(id.to_owned());
+        }
+    }
+
+    pub(super) fn completers(&self) -> Vec<String> {
+        self.state().completers.clone()
     }
 
     /// Notes what takes a change from the screen again.
@@ -242,8 +255,8 @@ impl Instance {
             Some(name) => state.placed.insert(place.to_owned(), name.to_owned()),
             None => state.placed.remove(place),
         };
-        if let Some(before) = before {
-            state.components.remove(&before);
+        if let Some(before) = before.and_then(|before| state.components.remove(&before)) {
+            before.close(None);
         }
     }
 
@@ -388,9 +401,9 @@ impl Serve for Server {
         super::stops_clock(method)
     }
 
-    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer {
+    fn call(&self, id: Option<&Value>, method: &str, params: Value, cancel: &CancelToken) -> Answer {
         let instance = self.caller(&params)?;
-        call::answer(&self.extensions, instance, method, params, cancel)
+        call::answer(&self.extensions, instance, id, method, params, cancel)
     }
 
     fn ended(&self, connection: &Connection) {

@@ -11,6 +11,7 @@ pub mod find;
 mod host;
 mod instance;
 mod registration;
+mod render;
 mod tool;
 
 use crate::base::cancel::CancelToken;
@@ -58,6 +59,7 @@ const NEWS: &[&str] = &[
     "session_info_changed",
     "ui_prompt_start",
     "ui_prompt_end",
+    "theme_changed",
 ];
 
 /// True if the limit of a handler does not run while the program waits for this call. Calls that wait for the run
@@ -319,6 +321,8 @@ impl Extensions {
                 .map(|entry| (entry.key.clone(), tool::shortcut(self, instance, entry)))
                 .collect(),
             sections: registration.prompt.clone(),
+            renderer: render::renderer(self, instance),
+            completers: render::completers(instance),
             source: instance.found.source.clone(),
         };
         if instance.is_retired() {

@@ -22,6 +22,7 @@ pub mod nested;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
+pub mod overlay;
 pub mod prompt;
 pub mod reading;
 pub mod recorded_tools;
@@ -55,7 +56,7 @@ pub use describe::Describer;
 // Names of lower rooms that modes use.
 pub use crate::agent::call;
 pub use crate::agent::event::AgentEvent;
-pub use crate::agent::message::{AgentMessage, BashExecution};
+pub use crate::agent::message::{AgentMessage, BashExecution, CustomMessage};
 pub use crate::agent::queue::QueueMode;
 pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};

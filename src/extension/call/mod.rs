@@ -37,8 +37,16 @@ const WAITING: &[&str] = &[
     "ui.confirm",
     "ui.custom",
     "ui.editor",
+    "ui.editorRender",
+    "ui.getEditorText",
     "ui.input",
+    "ui.keybindings",
     "ui.select",
+    "ui.setTheme",
+    "ui.statuses",
+    "ui.theme",
+    "ui.themes",
+    "ui.toolsExpanded",
 ];
 
 /// True if a call may wait for somebody. Others are answered in their order.
@@ -51,6 +59,7 @@ pub fn waits(method: &str, params: &Value) -> bool {
 pub fn answer(
     extensions: &Arc<Extensions>,
     instance: &Arc<Instance>,
+    id: Option<&Value>,
     method: &str,
     params: Value,
     cancel: &CancelToken,
@@ -76,7 +85,7 @@ pub fn answer(
         _ => {}
     }
     let control = extensions.control.get().ok_or_else(|| failed("There is no session yet"))?;
-    let call = Call { control, instance, params: &params, cancel };
+    let call = Call { extensions, control, instance, id, params: &params, cancel };
     match method.split_once('.') {
         Some(("session", name)) => call.session(name),
         Some(("models", name)) => call.models(name),
@@ -221,8 +230,11 @@ impl Params {
 
 /// A call that needs the session.
 struct Call<'a> {
+    extensions: &'a Arc<Extensions>,
     control: &'a Control,
     instance: &'a Arc<Instance>,
+    /// Id of the request.
+    id: Option<&'a Value>,
     params: &'a Params,
     cancel: &'a CancelToken,
 }

@@ -18,10 +18,12 @@ impl Call<'_> {
             "header" => json_of(control.log().header()),
             "entries" => {
                 let since = params.optional_text("since")?;
-                let found = control.tree().entries(since);
-                let (entries, leaf) = found
-                    .ok_or_else(|| failed(format_args!("Entry not found: {}", since.unwrap_or_default())))?;
-                Ok(json!({"entries": entries, "leafId": leaf}))
+                // The entry may be one of another session.
+                let known = control.tree().entries(since);
+                let since = since.filter(|_| known.is_some());
+                let (entries, leaf) = known.or_else(|| control.tree().entries(None)).unwrap_or_default();
+                let id = control.log().header().id.clone();
+                Ok(json!({"entries": entries, "leafId": leaf, "sessionId": id, "since": since}))
             }
             "branch" => {
                 let from = params.optional_text("from")?;

@@ -2,7 +2,7 @@
 
 use super::{Answer, Call, unknown};
 use crate::agent::tool::ToolOutput;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 impl Call<'_> {
@@ -38,10 +38,19 @@ impl Call<'_> {
             "execute" => {
                 let parent = params.optional_text("toolCallId")?.unwrap_or("call");
                 let id = format!("{parent}/{}", crate::runtime::unique_id());
-                let arguments = params.optional("arguments")?.unwrap_or_default();
-                let nobody = |_: ToolOutput| {};
-                let (output, is_error) =
-                    control.execute(&id, params.text("name")?, arguments, &nobody, self.cancel);
+                let arguments: Map<String, Value> = params.optional("arguments")?.unwrap_or_default();
+                let progress = |output: ToolOutput| {
+                    let part = json!({"extension": self.instance.id, "id": self.id, "content": output.content,
+                        "details": output.details});
+                    if let Some(connection) = self.instance.connection() {
+                        connection.offer("tool.progress", part);
+                    }
+                };
+                let name = params.text("name")?;
+                let (output, is_error) = match params.flag("builtin")? {
+                    true => control.execute_builtin(&id, name, &arguments, &progress, self.cancel),
+                    false => control.execute(&id, name, arguments, &progress, self.cancel),
+                };
                 let mut result = json!({"content": output.content, "isError": is_error});
                 let fields = [("details", output.details), ("structuredContent", output.structured)];
                 for (name, value) in fields {

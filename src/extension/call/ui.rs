@@ -2,10 +2,14 @@
 
 use super::{Answer, Call, Failure, severity, unknown};
 use crate::extension::component;
-use crate::runtime::ui::{Change, Dialog, Ui, YES};
+use crate::runtime::ui::{Arrange, Change, Component, Dialog, Indicator, Place, Query, Ui, YES};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Time of a frame of the working indicator, when nothing is said and at least.
+const INTERVAL_MS: u64 = 80;
+const INTERVAL_MIN_MS: u64 = 16;
 
 impl Call<'_> {
     pub(super) fn ui(&self, name: &str) -> Answer {
@@ -33,7 +37,47 @@ impl Call<'_> {
                 return Ok(json!({"value": self.ask(ui, &Dialog::Editor { title: title()?, prefill })?}));
             }
             "getEditorText" => {
-                return Ok(json!({"text": ui.map(|ui| ui.editor_text()).unwrap_or_default()}));
+                return Ok(json!({"text": self.read(Query::EditorText).as_str().unwrap_or_default()}));
+            }
+            "editorRender" => return Ok(self.read(Query::Editor(params.required("width")?))),
+            "theme" => return Ok(self.read(Query::Theme(owned("name")?))),
+            "themes" => return Ok(json!({"themes": self.read(Query::Themes)})),
+            "setTheme" => return Ok(self.read(Query::SetTheme(params.text("name")?.to_owned()))),
+            "keybindings" => return Ok(self.read(Query::Keybindings)),
+            "toolsExpanded" => return Ok(json!({"expanded": self.read(Query::ToolsExpanded) == true})),
+            "statuses" => return Ok(json!({"statuses": self.read(Query::Statuses)})),
+            "editorInput" => {
+                let data = params.text("data")?.to_owned();
+                if let Some(ui) = ui {
+                    ui.editor_input(data);
+                }
+                return Ok(Value::Null);
+            }
+            "addCompleter" => {
+                self.instance.add_completer(params.text("completer")?);
+                self.extensions.apply(self.instance);
+                return Ok(Value::Null);
+            }
+            "setEditor" => {
+                let name = params.optional_text("component")?;
+                self.instance.occupy("editor", name);
+                return match (ui, name) {
+                    (Some(ui), Some(name)) => component::editor(self.instance, ui, name),
+                    _ => Ok(Value::Null),
+                };
+            }
+            "setHidden" | "focus" => {
+                if let (Some(ui), Some(component)) = (ui, self.instance.component(params.text("component")?))
+                {
+                    ui.arrange(
+                        component.number,
+                        match name {
+                            "focus" => Arrange::Focused(params.flag("focused")?),
+                            _ => Arrange::Hidden(params.flag("hidden")?),
+                        },
+                    );
+                }
+                return Ok(Value::Null);
             }
             "notify" => Change::Notify {
                 message: params.text("message")?.to_owned(),
@@ -59,10 +103,17 @@ impl Call<'_> {
             "setFooter" => return self.place(ui, "footer", Change::Footer),
             "custom" => {
                 let name = params.text("component")?;
+                let place = match params.flag("overlay")? {
+                    true => Place::Overlay(params.optional("overlayOptions")?.unwrap_or_default()),
+                    false => Place::Dialog,
+                };
                 return match &ui {
-                    Some(ui) => component::custom(self.instance, ui, name, self.cancel),
+                    Some(ui) => component::custom(self.instance, ui, name, place, self.cancel),
                     None => Ok(json!({})),
                 };
+            }
+            "redraw" if params.get("toolCallId").is_some() => {
+                Change::Redraw(params.text("toolCallId")?.to_owned())
             }
             "redraw" => {
                 if let Some(component) = self.instance.component(params.text("component")?) {
@@ -83,6 +134,34 @@ impl Call<'_> {
                 self.instance.showed("working".to_owned(), undo);
                 Change::WorkingMessage(message)
             }
+            "setWorkingVisible" => {
+                let is_visible = params.flag("visible")?;
+                self.instance
+                    .showed("visible".to_owned(), (!is_visible).then_some(Change::WorkingVisible(true)));
+                Change::WorkingVisible(is_visible)
+            }
+            "setWorkingIndicator" => {
+                let frames: Option<Vec<String>> = params.optional("frames")?;
+                let ms = params
+                    .optional::<u64>("intervalMs")?
+                    .unwrap_or(INTERVAL_MS)
+                    .clamp(INTERVAL_MIN_MS, 60_000);
+                let interval = Duration::from_millis(ms);
+                let undo = frames.as_ref().map(|_| Change::WorkingIndicator(None));
+                self.instance.showed("indicator".to_owned(), undo);
+                Change::WorkingIndicator(frames.map(|frames| Indicator { frames, interval }))
+            }
+            "setHiddenThinkingLabel" => {
+                let label = owned("label")?;
+                let undo = label.as_ref().map(|_| Change::ThinkingLabel(None));
+                self.instance.showed("thinking".to_owned(), undo);
+                Change::ThinkingLabel(label)
+            }
+            "setToolsExpanded" => Change::ToolsExpanded(params.flag("expanded")?),
+            "desktopNotify" => Change::DesktopNotify {
+                title: title()?.to_owned(),
+                body: params.optional_text("body")?.unwrap_or_default().to_owned(),
+            },
             "setEditorText" => Change::EditorText(params.text("text")?.to_owned()),
             "pasteToEditor" => Change::Paste(params.text("text")?.to_owned()),
             _ => return unknown(&format!("ui.{name}")),
@@ -91,6 +170,12 @@ impl Call<'_> {
             ui.show(change);
         }
         Ok(Value::Null)
+    }
+
+    /// Asks the surface something. An empty object if there is none, or it does not know.
+    fn read(&self, query: Query) -> Value {
+        let answer = self.control.ui().map(|ui| ui.read(query)).unwrap_or_default();
+        if answer.is_null() { json!({}) } else { answer }
     }
 
     /// Puts lines, a component or nothing at a place on the screen.

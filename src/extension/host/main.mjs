@@ -5,7 +5,7 @@
 
 import { Writable } from "node:stream";
 import { environment } from "./environment.mjs";
-import { builtinCall, builtinCalls, Extension, runTool, toolProgress } from "./extension.mjs";
+import { Extension, runTool, toolProgress } from "./extension.mjs";
 import { KeybindingsManager, setKeybindings, TUI_KEYBINDINGS } from "./keys.mjs";
 import { loadFactory, provide } from "./loader.mjs";
 import { Mirror } from "./mirror.mjs";
@@ -40,30 +40,27 @@ const mirror = new Mirror(peer);
 mirror.whenReady = [];
 
 let palette;
-setThemeSource(() => (palette ??= mirror.ready ? mirror.read("ui.theme", { extension: lastExtension }) : undefined));
+setThemeSource(() => {
+	const known = palette ?? (mirror.ready ? mirror.read("ui.theme", { extension: lastExtension }) : undefined);
+	// Without a screen there is no theme.
+	return known?.colors ? (palette = known) : undefined;
+});
 setBuiltin(async (name, toolCallId, args, signal, onUpdate) => {
-	const call = builtinCall(name, args);
-	builtinCalls.add(call);
-	try {
-		const { isError, ...result } = await runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate);
-		if (isError) throw new Error(result.content?.map((block) => block.text ?? "").join("\n") || `${name} failed`);
-		return result;
-	} finally {
-		builtinCalls.delete(call);
-	}
+	const { isError, ...result } = await runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate);
+	if (isError) throw new Error(result.content?.map((block) => block.text ?? "").join("\n") || `${name} failed`);
+	return result;
 });
 
 async function initialize(params) {
-	const { flags, keybindings, theme, extensions: instances = [] } = params;
+	const { flags, extensions: instances = [] } = params;
 	Object.assign(environment, {
 		agentDir: params.agentDir, cwd: params.cwd, hasUI: params.hasUI, isProjectTrusted: params.isProjectTrusted, mode: params.mode,
 		referenceVersion: params.referenceVersion, flags: flags ?? {},
 	});
-	palette = theme;
 	// An extension that starts pi again, for a subagent, finds it where the reference has it.
 	if (params.executable) process.execPath = params.executable;
 	process.argv.length = 1;
-	setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS, keybindings));
+	setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS));
 	for (const [file, module] of [
 		["pi-coding-agent.mjs", await import("./pi-coding-agent.mjs")],
 		["pi-tui.mjs", await import("./pi-tui.mjs")],
@@ -97,8 +94,20 @@ function answered(method) {
 	for (const run of mirror.whenReady.splice(0)) run();
 }
 
+/** Keys as the user has set them, once there is a screen that knows them. */
+function readKeybindings(extension) {
+	if (environment.mode !== "tui" || keysAreKnown) return;
+	const known = mirror.read("ui.keybindings", { extension: extension.id });
+	keysAreKnown = Object.keys(known ?? {}).length > 0;
+	if (keysAreKnown) setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS, known));
+}
+let keysAreKnown = false;
+
 const METHODS = {
-	event: (extension, { event }, signal) => extension.event(event, signal),
+	event: (extension, { event }, signal) => {
+		if (event.type === "session_start") readKeybindings(extension);
+		return extension.event(event, signal);
+	},
 	"tool.prepare": (extension, params) => extension.prepareTool(params),
 	"tool.call": (extension, params, signal) => extension.callTool(params, signal),
 	"command.run": (extension, params, signal) => extension.runCommand(params, signal),
@@ -134,7 +143,10 @@ async function handle(method, params, signal, id) {
 }
 
 const NOTIFICATIONS = {
-	event: (extension, { event }) => extension.event(event, new AbortController().signal).catch((error) => extension.fail(event.type, error)),
+	event: (extension, { event }) => {
+		if (event.type === "theme_changed") palette = undefined;
+		extension.event(event, new AbortController().signal).catch((error) => extension.fail(event.type, error));
+	},
 	"component.input": (extension, params) => extension.screen.input(params),
 	"component.focus": (extension, params) => extension.screen.focusChanged(params),
 	"component.closed": (extension, params) => extension.screen.closed(params),
@@ -144,7 +156,6 @@ const NOTIFICATIONS = {
 function notify(method, params) {
 	mirror.touch();
 	if (method === "tool.progress") toolProgress(params);
-	if (method === "theme.changed") palette = undefined;
 	const extension = extensions.get(params.extension);
 	if (!extension || !NOTIFICATIONS[method]) return;
 	lastExtension = extension.id;

@@ -2,6 +2,7 @@
 
 mod folder;
 mod hostile;
+mod part;
 mod rpc;
 
 use crate::agent::World;

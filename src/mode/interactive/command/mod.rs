@@ -152,7 +152,7 @@ pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
         "login" => login::arguments(control, text),
         "model" => models::arguments(control, text),
         "thinking" => thinking::arguments(control, text),
-        _ => added(control, command, text),
+        _ => Vec::new(),
     }
 }
 
@@ -182,17 +182,6 @@ fn review(app: &mut App, arguments: &str) {
 
 fn diff(app: &mut App, arguments: &str) {
     shell::run(app, format!("!git --no-pager diff --no-color HEAD {arguments}").trim_end());
-}
-
-/// Completions of a command that an extension has added.
-fn added(control: &Control, command: &str, text: &str) -> Vec<Item> {
-    let Some((named, _)) = control.added_command(&format!("/{command}")) else {
-        return Vec::new();
-    };
-    let proposals = named.command.complete(text, control.root()).into_iter();
-    proposals
-        .map(|proposal| Item { about: proposal.description, ..Item::new(&proposal.value, &proposal.label) })
-        .collect()
 }
 
 fn new(app: &mut App, _: &str) {
@@ -267,6 +256,7 @@ fn reload(app: &mut App, _: &str) {
 
 /// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
+    app.config.drawings.clear();
     app.read_settings();
     app.note("Reloaded settings, keys, themes, skills, prompts and context files");
     if was_trusted && !app.control.config().settings.has_project() {
