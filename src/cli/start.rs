@@ -24,7 +24,7 @@ use crate::runtime::outcome::Wanted;
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
-use crate::runtime::succession::{Folder, Next, Succession};
+use crate::runtime::succession::{Folder, Next, Renewal, Succession};
 use crate::runtime::todo;
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
@@ -276,7 +276,7 @@ impl Launch {
             Ok(Next { parts: launch.parts(inputs, log, None, None, &token)?, enter })
         };
         let extensions = self.extensions.clone();
-        let succession = Succession::new(store, make, move |old| self.read_again(old));
+        let succession = Succession::new(store, make, move |old, why| self.read_again(old, why));
         let session = Session::new(first, Some(succession), cancel);
         offer_tools(session.control());
         if let Some(extensions) = extensions {
@@ -318,6 +318,7 @@ impl Launch {
         log.hide(inputs.services.vault().clone());
         let context = log.context();
         log.take_notices().iter().for_each(report::warning);
+        self.lend_providers(&mut inputs, &context);
         let choice = model::choose(self, &mut inputs, &context)?;
         let thinking = model::thinking(self.over.model.thinking, &inputs.settings, &context, &choice);
         let model = self.address(&mut inputs.services, choice.model);
@@ -339,12 +340,35 @@ impl Launch {
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
+    /// Adds the providers that extensions have registered. Waits for them if a model is named whose provider is not
+    /// known otherwise.
+    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext) {
+        let Some(extensions) = &self.extensions else { return };
+        let over = &self.over.model;
+        let named = over.model.as_deref().and_then(|name| name.split_once('/')).map(|(provider, _)| provider);
+        let stored = context.model.as_ref().map(|model| model.provider.as_str());
+        let wanted = [over.provider.as_deref(), named, stored, inputs.settings.default_provider()];
+        let known = inputs.services.registry.providers();
+        let waits = wanted.iter().flatten().any(|name| !known.contains(name));
+        let providers = extensions.providers(waits);
+        inputs.services.lend(providers);
+    }
+
     /// Reloads the configuration of a conversation from its files.
-    fn read_again(&self, old: &Config) -> Result<Config, String> {
+    fn read_again(&self, old: &Config, why: &Renewal) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
-        self.next_extensions(&mut inputs, true)();
-        let resources = inputs.resources(&self.over.resources, &mut warn);
+        let mut over = self.over.resources.clone();
+        match why {
+            Renewal::Reload => self.next_extensions(&mut inputs, true)(),
+            Renewal::Found(found) => {
+                over.skills.extend(found.skills.iter().cloned());
+                over.prompt_templates.extend(found.prompts.iter().cloned());
+                over.themes.extend(found.themes.iter().cloned());
+                inputs.adds_tools = self.extensions.is_some();
+            }
+        }
+        let resources = inputs.resources(&over, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);
         Ok(configure(inputs, resources, &self.over, scope, place, &mut warn).0)

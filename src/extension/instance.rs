@@ -16,8 +16,10 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// Time for the reader of a stream to take an event.
+const STREAM_MAX: Duration = Duration::from_secs(30);
 /// How a program ends that is not to take part any more.
 const RETIRED: &str = "was shut down";
 
@@ -45,6 +47,8 @@ struct State {
     end: Option<String>,
     /// Tool calls under way that take updates, by their ids.
     updates: HashMap<String, Sender<Map<String, Value>>>,
+    /// Answers of providers that are streamed, by the ids of the streams.
+    streams: HashMap<String, Sender<Value>>,
     /// Components on the screen, by their names.
     components: HashMap<String, Arc<Remote>>,
     /// The components of places on the screen.
@@ -233,6 +237,23 @@ impl Instance {
         if let Some(sender) = self.state().updates.get(call) {
             // An update is a snapshot: a later one follows.
             let _ = sender.try_send(fields);
+        }
+    }
+
+    /// Sends the events of a stream to `sender`, until it is left.
+    pub(super) fn attend(&self, stream: &str, sender: Sender<Value>) {
+        self.state().streams.insert(stream.to_owned(), sender);
+    }
+
+    pub(super) fn leave(&self, stream: &str) {
+        self.state().streams.remove(stream);
+    }
+
+    /// Passes an event of a stream on. Waits while its reader is slow, which then slows the extension.
+    pub(super) fn streamed(&self, stream: &str, event: Value) {
+        let sender = self.state().streams.get(stream).cloned();
+        if let Some(sender) = sender {
+            let _ = sender.send_timeout(event, STREAM_MAX);
         }
     }
 

@@ -10,17 +10,19 @@ mod connection;
 pub mod find;
 mod host;
 mod instance;
+mod provider;
 mod registration;
 mod render;
 mod tool;
 
 use crate::base::cancel::CancelToken;
 use crate::llm::secret::Vault;
-use crate::runtime::addition::{Addition, SlashCommand};
+use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
 use crate::runtime::service;
+use crate::runtime::task::Task;
 use crate::runtime::ui::Problem;
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
@@ -50,6 +52,9 @@ const HANDLER_MAX: Duration = Duration::from_secs(30);
 /// The event that begins a session.
 const OPENING: &str = "session_start";
 
+/// Time for a handler of keys. One that is late is not asked any more.
+const KEY_MAX: Duration = Duration::from_millis(500);
+
 /// Events that nobody waits for: pieces of a stream, and news of changes that are made.
 const NEWS: &[&str] = &[
     "message_update",
@@ -60,6 +65,8 @@ const NEWS: &[&str] = &[
     "ui_prompt_start",
     "ui_prompt_end",
     "theme_changed",
+    "after_provider_response",
+    "provider_stream_event",
 ];
 
 /// True if the limit of a handler does not run while the program waits for this call. Calls that wait for the run
@@ -212,6 +219,15 @@ impl Extensions {
         self.instances().iter().map(|instance| instance.describe()).collect()
     }
 
+    /// The providers that are registered. With `waits` all extensions are waited for before.
+    pub fn providers(self: &Arc<Self>, waits: bool) -> Vec<Provider> {
+        if waits {
+            let state = self.state();
+            drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, State::is_starting));
+        }
+        self.instances().iter().flat_map(|instance| provider::providers(self, instance).0).collect()
+    }
+
     /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
     /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
     pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
@@ -311,6 +327,8 @@ impl Extensions {
         let Some(control) = self.control.get() else { return };
         let registration = instance.registration();
         let tools = registration.tools.iter().map(|entry| tool::tool(self, instance, entry));
+        let (providers, problems) = provider::providers(self, instance);
+        problems.iter().for_each(|problem| self.report(instance, "register", problem));
         let commands = registration.commands.iter().map(|entry| tool::command(self, instance, entry));
         let addition = Addition {
             tools: tools.collect::<Vec<Arc<dyn Tool>>>(),
@@ -323,6 +341,7 @@ impl Extensions {
             sections: registration.prompt.clone(),
             renderer: render::renderer(self, instance),
             completers: render::completers(instance),
+            providers,
             source: instance.found.source.clone(),
         };
         if instance.is_retired() {
@@ -349,8 +368,16 @@ impl Extensions {
     /// Tells an instance that came late that the session has begun.
     fn greet(&self, instance: &Arc<Instance>) {
         let opening = self.state().opening.clone();
-        if let Some(event) = opening.filter(|_| instance.start_ms() > 0 && !instance.is_greeted()) {
-            let _ = self.ask_one(instance, &event, None, &CancelToken::new());
+        let Some(event) = opening.filter(|_| instance.start_ms() > 0 && !instance.is_greeted()) else {
+            return;
+        };
+        let _ = self.ask_one(instance, &event, None, &CancelToken::new());
+        let subscribed = &instance.registration().events;
+        if subscribed.iter().any(|subscription| subscription.event == "resources_discover")
+            && let Some(control) = self.control.get()
+            && let Err(why) = control.hand_over(Task::Discover)
+        {
+            self.report(instance, "resources_discover", &why);
         }
     }
 
@@ -391,6 +418,7 @@ impl Extensions {
         let usual = match name {
             "session_before_compact" | "session_before_tree" => Duration::from_secs(300),
             "session_shutdown" => END_MAX,
+            "terminal_input" => KEY_MAX,
             _ => HANDLER_MAX,
         };
         let mut limit = timeout.unwrap_or(usual);
@@ -429,6 +457,10 @@ impl Hooks for Extensions {
                 continue;
             }
             let Some(result) = self.ask_one(&instance, event, deadline, cancel) else { continue };
+            if name == "terminal_input" && matches!(result, Err(Failed::Late(_))) {
+                instance.unregister(&json!({"events": [name]}));
+                self.count_events();
+            }
             let result = result.map_err(|failed| {
                 // The end of a program was reported when it came.
                 if !matches!(failed, Failed::Over(_) | Failed::Cancelled) {

@@ -17,6 +17,8 @@ pub struct Registration {
     /// Sections of the system prompt.
     pub prompt: Vec<(String, String)>,
     pub renderers: Renderers,
+    /// Providers with their models, as in `models.json`.
+    pub providers: Vec<Value>,
     /// Calls of any tool are drawn by it.
     pub tool_renderers: bool,
 }
@@ -148,6 +150,10 @@ impl Registration {
             self.renderers = new.renderers;
         }
         self.tool_renderers |= new.tool_renderers;
+        for provider in new.providers {
+            self.providers.retain(|known| known["name"] != provider["name"]);
+            self.providers.push(provider);
+        }
         Ok(())
     }
 
@@ -163,6 +169,7 @@ impl Registration {
         self.shortcuts.retain(|entry| !named("shortcuts", &entry.key));
         self.events.retain(|entry| !named("events", &entry.event));
         self.prompt.retain(|(name, _)| !named("prompt", name));
+        self.providers.retain(|entry| !named("providers", entry["name"].as_str().unwrap_or_default()));
     }
 }
 
@@ -190,6 +197,10 @@ fn parts(fields: &Value) -> Result<Parts, String> {
     if let Some(renderers) = fields.get("renderers") {
         registration.renderers =
             Renderers::deserialize(renderers).map_err(|error| format!("\"renderers\": {error}"))?;
+    }
+    registration.providers = list::<Value>(fields, "providers")?;
+    for provider in &registration.providers {
+        check_name("provider", provider["name"].as_str().unwrap_or_default())?;
     }
     registration.tool_renderers = fields["toolRenderers"] == true;
     for SectionForm { name, text } in list(fields, "prompt")? {

@@ -8,6 +8,8 @@ use super::config::{Config, ToolOverrides};
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
+use crate::llm::options::Outside;
+use crate::models::config::{self, ProviderConfig};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ pub struct Addition {
     pub sections: Vec<(String, String)>,
     pub renderer: Option<Arc<dyn Renderer>>,
     pub completers: Vec<Arc<dyn Completer>>,
+    pub providers: Vec<Provider>,
     /// The `sourceInfo` that other programs are told.
     pub source: Value,
 }
@@ -52,6 +55,33 @@ pub trait SlashCommand: Send + Sync {
     fn complete(&self, prefix: &str, cancel: &CancelToken) -> Vec<Completion> {
         let _ = (prefix, cancel);
         Vec::new()
+    }
+}
+
+/// A provider with its models.
+#[derive(Clone)]
+pub struct Provider {
+    pub name: String,
+    /// As in `models.json`.
+    pub config: ProviderConfig,
+    /// The registration that `config` was read from, to see whether something has changed.
+    pub entry: Value,
+    /// Answers the requests to its models; otherwise they go to its URL.
+    pub outside: Option<Arc<dyn Outside>>,
+}
+
+impl Provider {
+    /// Reads a registration: an entry of `models.json`, with a `name`.
+    pub fn read(entry: Value, outside: Option<Arc<dyn Outside>>) -> Result<Self, String> {
+        let name = entry["name"].as_str().unwrap_or_default().to_owned();
+        let config = config::lent(&name, &entry).map_err(|why| format!("Provider \"{name}\": {why}"))?;
+        Ok(Self { name, config, entry, outside })
+    }
+}
+
+impl PartialEq for Provider {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry == other.entry
     }
 }
 
@@ -159,6 +189,10 @@ impl Additions {
 
     pub fn completers(&self) -> Vec<Arc<dyn Completer>> {
         self.0.iter().flat_map(|(_, addition)| addition.completers.iter().cloned()).collect()
+    }
+
+    pub fn providers(&self) -> Vec<Provider> {
+        self.0.iter().flat_map(|(_, addition)| addition.providers.iter().cloned()).collect()
     }
 
     pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {

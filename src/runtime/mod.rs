@@ -38,6 +38,7 @@ pub mod stats;
 pub mod stored;
 pub mod succession;
 mod summary;
+mod tap;
 pub mod task;
 pub mod todo;
 pub mod tree;

@@ -194,6 +194,7 @@ impl Session {
         let done = match task {
             Task::Prompt(message, streaming) => self.ask_again(message, streaming, listener),
             Task::Append(message) => self.append_message(message, listener),
+            Task::Discover => self.discover("startup"),
             Task::Ask(ask, reply) => {
                 // Who asked may have gone.
                 let _ = reply.try_send(self.answer(ask, listener));

@@ -69,6 +69,8 @@ pub enum Change {
         title: String,
         body: String,
     },
+    /// There are other skills, prompt templates or themes.
+    Resources,
     /// What an extension draws of the tool call with this id is out of date.
     Redraw(String),
     EditorText(String),

@@ -77,6 +77,11 @@ pub fn answer(
         "bus.emit" | "bus.on" | "bus.off" => return bus(extensions, instance, method, params),
         "flags.get" => return flag(extensions, &params),
         "exec" => return exec(extensions, &params, cancel),
+        "provider.event" => {
+            let event = params.get("event").cloned().unwrap_or_default();
+            instance.streamed(params.text("stream")?, event);
+            return Ok(Value::Null);
+        }
         "tool.update" => {
             let id = params.text("toolCallId")?.to_owned();
             instance.update(&id, params.0);

@@ -474,7 +474,7 @@ export class Extension {
 	}
 
 	/** Answers a request for a model with the extension's own stream; its events go out as they come. */
-	async stream({ provider, model, messages, tools, systemPrompt, thinkingLevel, apiKey, maxTokens, sessionId }, signal, stream) {
+	async stream({ provider, model, messages, tools, systemPrompt, thinkingLevel, apiKey, maxTokens, sessionId, stream }, signal) {
 		const config = this.provider(provider);
 		const reasoning = thinkingLevel && thinkingLevel !== "off" ? thinkingLevel : undefined;
 		const events = config.streamSimple(this.modelOf(config, provider, model), normalizeContext({ systemPrompt, tools, messages }), { signal, apiKey, reasoning, maxTokens, sessionId });

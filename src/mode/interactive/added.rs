@@ -44,6 +44,8 @@ pub struct Added {
     pub title: Option<String>,
     pub overlays: Overlays,
     pub editor: Option<AsEditor>,
+    /// Keys on their way to extensions that look at them first.
+    pub keys: Option<Sender<String>>,
     /// The theme that extensions know of.
     pub theme: Option<Theme>,
 }
@@ -193,6 +195,7 @@ pub fn show(app: &mut App, change: Change) {
         Change::WorkingIndicator(indicator) => app.status.activity.indicator = indicator,
         Change::ThinkingLabel(label) => app.config.options.thinking_label = label,
         Change::ToolsExpanded(is_open) => app.config.options.is_open = is_open,
+        Change::Resources => app.read_settings(),
         Change::Redraw(call) => app.config.drawings.forget(&call),
         Change::DesktopNotify { title, body } if !is_dumb() => {
             let plain = |text: &str| plain_text(text.as_bytes()).replace(['\n', '\t'], " ");

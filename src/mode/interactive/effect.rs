@@ -204,6 +204,8 @@ pub enum Effect {
     Arrange(u64, Arrange),
     /// Answers a question of an extension about the screen.
     Read(Query, Sender<Value>),
+    /// Keys that extensions have looked at.
+    Typed(String),
     /// Gives keys to pi's own editor.
     TypeIn(String),
     /// Proposals for the text before the cursor, if that is still `before`.

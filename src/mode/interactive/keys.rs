@@ -8,6 +8,7 @@ use super::composer::Completed;
 use super::config;
 use super::keymap::{AppAction, MAIN};
 use super::news::carry_out;
+use super::surface;
 use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
@@ -22,6 +23,14 @@ const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
+    match surface::shown_to_others(app, &input) {
+        true => {}
+        false => handle(app, input, now),
+    }
+}
+
+/// Handles an input that others have looked at.
+pub fn handle(app: &mut App, input: Input, now: Instant) {
     match input {
         Input::Key(key) if key.action == Event::Release => {}
         Input::Key(key) if app.added.overlays.key(&key, &app.config, app.dialogs.count()) => {}

@@ -13,6 +13,7 @@ use super::config::is_dumb;
 use super::dialog::approve::Approve;
 use super::effect::Effect;
 use super::feed::News;
+use super::keys;
 use super::surface;
 use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
 use std::time::Instant;
@@ -234,6 +235,9 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Arrange(number, arrange) => app.added.overlays.arrange(number, arrange),
         Effect::Read(query, reply) => {
             let _ = reply.try_send(surface::read(app, query));
+        }
+        Effect::Typed(data) => {
+            surface::decoded(&data).into_iter().for_each(|input| keys::handle(app, input, now));
         }
         Effect::TypeIn(data) => surface::type_in(app, &data, now),
         Effect::Offer { before, wanted, items, is_asked } => {

@@ -2,14 +2,21 @@
 
 use super::app::App;
 use super::command::settings;
+use super::effect::Effect;
 use super::keys;
 use crate::runtime::ui::Query;
 use crate::tui::decode::Decoder;
+use crate::tui::encode::encode;
+use crate::tui::key::{Action, Input};
 use crate::tui::line::Line;
 use crate::tui::style::{Color, Depth};
 use crate::tui::theme::{Role, Theme};
+use crossbeam_channel::{Sender, bounded};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
+
+/// Keys that wait for extensions.
+const KEYS_MAX: usize = 256;
 
 /// Answers a question.
 pub fn read(app: &mut App, query: Query) -> Value {
@@ -81,13 +88,46 @@ fn own_editor(app: &mut App, width: usize) -> Value {
 
 /// Takes keys for pi's own editor.
 pub fn type_in(app: &mut App, data: &str, now: Instant) {
+    decoded(data).into_iter().for_each(|input| keys::own_input(app, input, now));
+}
+
+/// Gives an input to extensions that look at all of them. False if there are none, or it is no key.
+///
+/// Inputs wait in their order on a thread of their own, and come back as [`Effect::Typed`].
+pub fn shown_to_others(app: &mut App, input: &Input) -> bool {
+    let data = match input {
+        Input::Key(key) if key.action != Action::Release => encode(key),
+        Input::Paste(text) => format!("\x1b[200~{text}\x1b[201~"),
+        _ => return false,
+    };
+    // What was typed before comes first.
+    if !app.control.takes_keys() && app.added.keys.as_ref().is_none_or(Sender::is_empty) {
+        return false;
+    }
+    if app.added.keys.is_none() {
+        let (keys, typed) = bounded::<String>(KEYS_MAX);
+        let (control, feed) = (app.control.clone(), app.threads.feed.clone());
+        app.begin_thread("ext-keys", move || {
+            for data in typed {
+                if let Some(data) = control.look_at_keys(data) {
+                    feed.effect(Effect::Typed(data));
+                }
+            }
+        });
+        app.added.keys = Some(keys);
+    }
+    app.added.keys.as_ref().is_some_and(|keys| keys.try_send(data).is_ok())
+}
+
+/// The inputs that `data` is, as a terminal sends it.
+pub fn decoded(data: &str) -> Vec<Input> {
     let mut decoder = Decoder::new(false);
     let mut inputs = Vec::new();
     decoder.push(data.as_bytes(), &mut inputs);
     if decoder.is_waiting() {
         decoder.time_out(&mut inputs);
     }
-    inputs.into_iter().for_each(|input| keys::own_input(app, input, now));
+    inputs
 }
 
 /// Tells extensions that the theme is another one.

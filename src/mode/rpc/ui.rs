@@ -75,6 +75,7 @@ impl Ui for RpcUi {
             | Change::ThinkingLabel(_)
             | Change::ToolsExpanded(_)
             | Change::DesktopNotify { .. }
+            | Change::Resources
             | Change::Redraw(_) => {}
         }
     }

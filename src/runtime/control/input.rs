@@ -90,6 +90,30 @@ impl Control {
         self.hooked().0.iter().for_each(|hooks| hooks.close());
     }
 
+    /// True if somebody looks at keys before the screen does.
+    pub fn takes_keys(&self) -> bool {
+        self.hooked().wants("terminal_input")
+    }
+
+    /// What is left of typed text when all have looked at it: none if it is dealt with. Waits for others.
+    pub fn look_at_keys(&self, data: String) -> Option<String> {
+        let mut is_consumed = false;
+        let fields = || json!({"data": data});
+        let event = self.hooked().ask("terminal_input", fields, self.root(), &mut |event, result| {
+            let Ok(mut result) = result else { return ControlFlow::Continue(()) };
+            if result["consume"] == true {
+                is_consumed = true;
+                return ControlFlow::Break(());
+            }
+            if let Some(data) = result.get_mut("data").filter(|data| data.is_string()) {
+                event["data"] = data.take();
+            }
+            ControlFlow::Continue(())
+        });
+        let left = event.and_then(|event| event["data"].as_str().map(str::to_owned)).unwrap_or(data);
+        (!is_consumed).then_some(left)
+    }
+
     /// True if somebody wants to know of another theme.
     pub fn takes_theme(&self) -> bool {
         self.hooked().wants("theme_changed")

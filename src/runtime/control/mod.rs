@@ -323,6 +323,7 @@ impl Control {
         let mut state = self.state();
         state.switches = Switches::of(&config, state.switches.interrupt);
         state.config = config;
+        state.lend();
         let active = names_of(&state.tools);
         state.activate(&active);
     }

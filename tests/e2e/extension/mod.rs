@@ -3,6 +3,7 @@
 mod folder;
 mod hostile;
 mod part;
+mod provider;
 mod rpc;
 
 use crate::agent::World;

@@ -157,3 +157,36 @@ fn an_extension_completes_words_and_arguments() {
     screen.wait_until_gone("OVER");
     screen.quit();
 }
+
+#[test]
+fn keys_are_looked_at_before_they_are_typed() {
+    let (world, _server) = world([]);
+    let arms = r#"
+    *'"type":"terminal_input"'*'"data":"a"'*) ok '{"data":"b"}' ;;
+    *'"type":"terminal_input"'*'"data":"x"'*) ok '{"consume":true}' ;;
+"#;
+    install(&world, "keys", &json!({"events": ["terminal_input"]}), arms);
+    let screen = started(&world, "");
+    for key in ["q", "a", "x", "q", "a"] {
+        screen.type_keys(key);
+    }
+    screen.wait_for("qbqb");
+    screen.type_keys(CTRL_C);
+    screen.quit();
+}
+
+#[test]
+fn an_extension_that_hangs_does_not_hold_the_keyboard() {
+    let (world, _server) = world([]);
+    install(
+        &world,
+        "mute",
+        &json!({"events": ["terminal_input"]}),
+        "    *'\"type\":\"terminal_input\"'*) ;;\n",
+    );
+    let screen = started(&world, "");
+    screen.type_keys("typed");
+    screen.wait_for("typed");
+    screen.type_keys(CTRL_C);
+    screen.quit();
+}
