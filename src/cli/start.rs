@@ -214,7 +214,7 @@ impl Launch {
 
     /// Finds the extensions of the folder of `inputs`. The result replaces the running ones when it is called:
     /// in any case if `always`, otherwise if folder, trust or programs are others.
-    fn next_extensions(&self, inputs: &mut Inputs, always: bool) -> impl FnOnce() + Send + 'static {
+    pub fn next_extensions(&self, inputs: &mut Inputs, always: bool) -> impl FnOnce() + Send + 'static {
         let over = &self.over.resources;
         let next = self.extensions.clone().map(|extensions| {
             let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
@@ -294,8 +294,18 @@ impl Launch {
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
-        let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
+        let over = &self.over.resources;
+        let mut launch = self.clone();
+        let mut inputs = inputs;
+        let (found, problems) = find::find(&inputs, &over.extensions, over.no_extensions);
+        problems.iter().for_each(report::warning);
+        inputs.adds_tools = !found.is_empty();
+        let extensions = Extensions::start(About::new(&inputs, self.mode, REFERENCE_VERSION), found);
+        launch.extensions = Some(extensions.clone());
+        let parts = launch.parts(inputs, log, None, Some(files), cancel).inspect_err(|_| extensions.end())?;
+        let session = Session::new(parts, None, cancel);
         offer_tools(session.control());
+        extensions.attach(session.control());
         Ok(session)
     }
 

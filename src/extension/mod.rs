@@ -116,7 +116,7 @@ impl About {
     }
 
     fn has_ui(&self) -> bool {
-        matches!(self.mode, "tui" | "rpc")
+        matches!(self.mode, "tui" | "rpc" | "acp")
     }
 }
 

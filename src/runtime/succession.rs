@@ -259,7 +259,8 @@ impl Session {
             }
             ControlFlow::Continue(())
         });
-        if found == Found::default() {
+        // A session of an editor stays as it was opened.
+        if found == Found::default() || self.succession().is_none() {
             return Ok(());
         }
         let config = control.config();

@@ -23,6 +23,7 @@ mod prompt;
 mod replay;
 mod serve;
 mod typed;
+mod ui;
 mod update;
 mod work;
 

@@ -6,6 +6,7 @@ use super::mode::Modes;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
 use super::replay;
+use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
@@ -255,6 +256,7 @@ impl<H: Host> Opener<H> {
         let id = session.header().id;
         let folder = workspace.backend.canonical(&workspace.cwd);
         files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
+        control.set_ui(Arc::new(EditorUi { peer: self.peer.clone(), session: id.clone() }));
         control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
             session: id.clone(),
@@ -296,28 +298,38 @@ impl<H: Host> Opener<H> {
         let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;
         };
-        let command = |name: &str, description: &str, hint: Option<&str>| {
-            let mut command = json!({"name": name, "description": description});
-            if let Some(hint) = hint {
-                command["input"] = json!({ "hint": hint });
-            }
-            command
-        };
-        let config = control.config();
-        let templates = config.commands.templates.iter().map(|template| {
-            // One that takes no arguments leaves out what is said behind its name.
-            let takes_any = template.content.contains('$').then_some("arguments");
-            command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
-        });
-        let skills =
-            config.commands.skills.iter().map(|skill| {
-                command(&format!("skill:{}", skill.name), &skill.description, Some("arguments"))
-            });
-        let commands: Vec<Value> = templates.chain(skills).collect();
-        if !commands.is_empty() {
-            let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
-            self.peer.update(id, &update);
+        tell_commands(&self.peer, id, &control);
+    }
+}
+
+/// Sends the commands of extensions, templates and skills to the editor, if there are any.
+pub fn tell_commands(peer: &Peer, id: &str, control: &Control) {
+    let command = |name: &str, description: &str, hint: Option<&str>| {
+        let mut command = json!({"name": name, "description": description});
+        if let Some(hint) = hint {
+            command["input"] = json!({ "hint": hint });
         }
+        command
+    };
+    let config = control.config();
+    let added = control.added_commands();
+    let added = added.iter().map(|named| {
+        command(&named.name, named.command.description().unwrap_or_default(), Some("arguments"))
+    });
+    let templates = config.commands.templates.iter().map(|template| {
+        // One that takes no arguments leaves out what is said behind its name.
+        let takes_any = template.content.contains('$').then_some("arguments");
+        command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
+    });
+    let skills = config
+        .commands
+        .skills
+        .iter()
+        .map(|skill| command(&format!("skill:{}", skill.name), &skill.description, Some("arguments")));
+    let commands: Vec<Value> = added.chain(templates).chain(skills).collect();
+    if !commands.is_empty() {
+        let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+        peer.update(id, &update);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session's thread: prompts one after another, then the end.
 
 use super::files::Files;
+use super::open::tell_commands;
 use super::peer::{AUTH_REQUIRED, Peer, Reply};
 use super::prompt::Prompt;
 use super::typed::title;
@@ -8,9 +9,10 @@ use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{Fatal, StopReason, now_iso};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, select};
 use serde_json::json;
 
 pub enum Job {
@@ -21,7 +23,28 @@ pub enum Job {
 /// Runs jobs in turn until the channel closes, then closes the session.
 pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
     let mut closing = None;
-    for job in jobs {
+    session.open("startup");
+    if !session.control().added_commands().is_empty() {
+        tell_commands(peer, id, session.control());
+    }
+    let tasks = session.control().tasks().clone();
+    loop {
+        let job = select! {
+            recv(jobs) -> job => match job {
+                Ok(job) => job,
+                Err(_) => break,
+            },
+            recv(tasks) -> task => {
+                if let Ok(task) = task {
+                    let mut updates = updates_of(&session, id, peer);
+                    session.carry_out(task, &mut |event| {
+                        updates.event(event);
+                        Ok(())
+                    });
+                }
+                continue;
+            }
+        };
         match job {
             Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
@@ -46,6 +69,11 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, f
     }
 }
 
+fn updates_of(session: &Session, id: &str, peer: &Peer) -> Updates {
+    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
+    Updates::new(peer.clone(), id.to_owned(), workspace, describer)
+}
+
 /// Answers a prompt. Returns the stop reason, or code and text of an error.
 fn answer(
     session: &mut Session,
@@ -56,14 +84,19 @@ fn answer(
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
     session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
-    let (mut text, images) = prompt.whole();
+    let (text, images) = prompt.whole();
+    let mut updates = updates_of(session, id, peer);
+    let taken = session.take_input(text, images, InputSource::Rpc, &mut |event| {
+        updates.event(event);
+        Ok(())
+    });
+    let taken = taken.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
+    let Some((mut text, images)) = taken else { return Ok("end_turn") };
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
-    let mut updates = Updates::new(peer.clone(), id.to_owned(), workspace, describer);
     let before = session.control().snapshot();
     let title = title(&text);
     let mut accepted = || {

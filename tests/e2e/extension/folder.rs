@@ -151,3 +151,21 @@ fn what_a_program_has_put_on_the_screen_goes_with_it() {
     }
     client.close().unwrap();
 }
+
+#[test]
+fn a_session_that_is_opened_at_the_start_has_the_extensions_of_its_folder() {
+    let (world, _server) = world([crate::server::Reply::text("done")]);
+    let there = world.home().join("there");
+    fs::create_dir_all(&there).unwrap();
+    install_in(&world.work(), "mine");
+    install_in(&there, "theirs");
+    trust(&world, &[&world.work()]);
+    let foreign = stored(&world, &there, "bbbb", "two");
+    let pi =
+        world.pi().words("--model mock/m1 --mode json --session").args([foreign.to_str().unwrap(), "hi"]);
+    let done = pi.run().success();
+    assert_eq!(done.events()[0]["cwd"], there.to_str().unwrap());
+    // One that was on its way already is ended before the session begins.
+    let told = super::events(&world).into_iter().filter(|event| event["type"] == "session_start");
+    assert_eq!((told.count(), starts(&world, "theirs")), (0, 0));
+}
