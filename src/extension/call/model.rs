@@ -27,6 +27,9 @@ impl Call<'_> {
             models.iter().map(|model| json!(model.shown())).collect()
         };
         match name {
+            "list" if params.flag("all")? => {
+                Ok(json!({"models": shown(control.config().services.registry.all())}))
+            }
             "list" => Ok(json!({"models": shown(models.available())})),
             "current" => json_of(models.current().shown()),
             "scoped" => {

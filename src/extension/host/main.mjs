@@ -104,10 +104,7 @@ function readKeybindings(extension) {
 let keysAreKnown = false;
 
 const METHODS = {
-	event: (extension, { event }, signal) => {
-		if (event.type === "session_start") readKeybindings(extension);
-		return extension.event(event, signal);
-	},
+	event: (extension, { event }, signal) => extension.event(event, signal),
 	"tool.prepare": (extension, params) => extension.prepareTool(params),
 	"tool.call": (extension, params, signal) => extension.callTool(params, signal),
 	"command.run": (extension, params, signal) => extension.runCommand(params, signal),
@@ -138,6 +135,7 @@ async function handle(method, params, signal, id) {
 	const extension = extensions.get(params.extension);
 	if (!extension) throw failure(-32602, `no extension ${params.extension}`);
 	lastExtension = extension.id;
+	readKeybindings(extension);
 	const result = await run(extension, params, signal, id);
 	return SILENT.has(method) ? null : result;
 }

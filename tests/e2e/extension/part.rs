@@ -2,7 +2,7 @@
 
 use super::rpc::client;
 use super::{hello, install, log, results};
-use crate::screen::{CTRL_C, ENTER, ESCAPE, started};
+use crate::screen::{CTRL_C, ENTER, started};
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
@@ -131,8 +131,8 @@ fn messages_entries_and_calls_are_drawn_by_their_extension() {
     screen.send("/show entry");
     screen.wait_for("drawn: an entry");
     screen.send("hi");
-    screen.wait_for("done");
-    let shown = screen.text();
+    screen.wait_for("drawn: its result");
+    let shown = screen.wait_for("done");
     assert!(shown.contains("✓ drawn: hello is called") && shown.contains("drawn: its result"), "{shown}");
     assert!(!shown.contains("plain text") && !shown.contains("Hello Ada."), "{shown}");
     screen.quit();
@@ -143,11 +143,11 @@ fn an_extension_completes_words_and_arguments() {
     let (world, _server) = world([]);
     install(&world, "draws", &drawing(), DRAWS);
     let screen = started(&world, "");
+    screen.wait_until("the completer is there", |_| log(&world).iter().any(|message| message["id"] == "p"));
     screen.type_keys("fix #1");
     screen.wait_for("#12 an issue");
     screen.type_keys("\t");
     screen.wait_for("fix #12");
-    screen.type_keys(ESCAPE);
     screen.type_keys(CTRL_C);
     screen.type_keys("/show o");
     screen.wait_for("shows the overlay");

@@ -233,7 +233,9 @@ impl Call {
         };
         let body = match self.drawing("toolResult", &inner) {
             Drawing::Lines(drawn) | Drawing::Waiting(Some(drawn)) => drawn,
-            Drawing::Waiting(None) | Drawing::Own => tool::body(self, &info, &inner, room),
+            // Pi's own form would be on the screen for a moment only.
+            Drawing::Waiting(None) => Vec::new(),
+            Drawing::Own => tool::body(self, &info, &inner, room),
         };
         if !body.is_empty() {
             if !look.is_compact {
