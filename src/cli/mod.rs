@@ -13,6 +13,7 @@ mod docs;
 mod doctor;
 mod export;
 mod extension;
+mod extension_schema;
 mod extensions;
 pub mod flags;
 pub mod help;
@@ -200,7 +201,11 @@ struct Begun {
 fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
     // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
+    let folder = inputs.cwd.clone();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;
+    if inputs.cwd != folder {
+        launch.next_extensions(&mut inputs, false)();
+    }
     let cancel = CancelToken::new();
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;

@@ -26,7 +26,7 @@ use crate::runtime::outcome::Wanted;
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
-use crate::runtime::succession::{Folder, Succession};
+use crate::runtime::succession::{Folder, Next, Renewal, Succession};
 use crate::runtime::todo;
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
@@ -180,17 +180,15 @@ impl Launch {
             return Err(problem.clone().into());
         }
         problems.iter().for_each(report::warning);
-        if !found.is_empty() {
-            let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
-            for flag in &args.unknown {
-                about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
-            }
-            self.extensions = Some(Extensions::start(about, found));
+        inputs.adds_tools = !found.is_empty();
+        let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
+        for flag in &args.unknown {
+            about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
         }
+        self.extensions = Some(Extensions::start(about, found));
         if !args.unknown.is_empty() {
             self.give_flags(args)?;
         }
-        inputs.adds_tools = self.extensions.is_some();
         Ok(())
     }
 
@@ -227,13 +225,23 @@ impl Launch {
         }
     }
 
-    /// Replaces the running extensions by those of the current folder.
-    fn restart_extensions(&self, inputs: &mut Inputs) {
-        let Some(extensions) = &self.extensions else { return };
-        let (found, problems) = find::find(inputs, self.over.resources.no_extensions);
-        problems.iter().for_each(report::warning);
-        extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
-        inputs.adds_tools = true;
+    /// Finds the extensions of the folder of `inputs`. The result replaces the running ones when it is called:
+    /// in any case if `always`, otherwise if folder, trust or programs are others.
+    pub fn next_extensions(&self, inputs: &mut Inputs, always: bool) -> impl FnOnce() + Send + 'static {
+        let over = &self.over.resources;
+        let next = self.extensions.clone().map(|extensions| {
+            let (found, problems) = find::find(inputs, over.no_extensions);
+            problems.iter().for_each(report::warning);
+            inputs.adds_tools = !found.is_empty();
+            (extensions, About::new(inputs, self.mode, REFERENCE_VERSION), found)
+        });
+        move || {
+            if let Some((extensions, about, found)) = next
+                && (always || extensions.differ(&about, &found))
+            {
+                extensions.restart(about, found);
+            }
+        }
     }
 
     /// Changes to another folder, and decides on trust in its project.
@@ -277,11 +285,11 @@ impl Launch {
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;
             open::follow(&launch, &mut inputs, &log, folder)?;
-            inputs.adds_tools = launch.extensions.is_some();
-            Ok(launch.parts(inputs, log, None, None, &token)?)
+            let enter = Box::new(launch.next_extensions(&mut inputs, false));
+            Ok(Next { parts: launch.parts(inputs, log, None, None, &token)?, enter })
         };
         let extensions = self.extensions.clone();
-        let succession = Succession::new(store, make, move |old| self.read_again(old));
+        let succession = Succession::new(store, make, move |old, why| self.read_again(old, why));
         let session = Session::new(first, Some(succession), cancel);
         offer_tools(session.control());
         if let Some(extensions) = extensions {
@@ -299,8 +307,18 @@ impl Launch {
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
-        let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
+        let over = &self.over.resources;
+        let mut launch = self.clone();
+        let mut inputs = inputs;
+        let (found, problems) = find::find(&inputs, over.no_extensions);
+        problems.iter().for_each(report::warning);
+        inputs.adds_tools = !found.is_empty();
+        let extensions = Extensions::start(About::new(&inputs, self.mode, REFERENCE_VERSION), found);
+        launch.extensions = Some(extensions.clone());
+        let parts = launch.parts(inputs, log, None, Some(files), cancel).inspect_err(|_| extensions.end())?;
+        let session = Session::new(parts, None, cancel);
         offer_tools(session.control());
+        extensions.attach(session.control());
         Ok(session)
     }
 
@@ -335,6 +353,7 @@ impl Launch {
         log.hide(inputs.services.vault().clone());
         let context = log.context();
         log.take_notices().iter().for_each(report::warning);
+        self.lend_providers(&mut inputs, &context);
         let choice = model::choose(self, &mut inputs, &context)?;
         let thinking = model::thinking(self.over.model.thinking, &inputs.settings, &context, &choice);
         let model = self.address(&mut inputs.services, choice.model);
@@ -356,12 +375,35 @@ impl Launch {
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
+    /// Adds the providers that extensions have registered. Waits for them if a model is named whose provider is not
+    /// known otherwise.
+    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext) {
+        let Some(extensions) = &self.extensions else { return };
+        let over = &self.over.model;
+        let named = over.model.as_deref().and_then(|name| name.split_once('/')).map(|(provider, _)| provider);
+        let stored = context.model.as_ref().map(|model| model.provider.as_str());
+        let wanted = [over.provider.as_deref(), named, stored, inputs.settings.default_provider()];
+        let known = inputs.services.registry.providers();
+        let waits = wanted.iter().flatten().any(|name| !known.contains(name));
+        let providers = extensions.providers(waits);
+        inputs.services.lend(providers);
+    }
+
     /// Reloads the configuration of a conversation from its files.
-    fn read_again(&self, old: &Config) -> Result<Config, String> {
+    fn read_again(&self, old: &Config, why: &Renewal) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
-        self.restart_extensions(&mut inputs);
-        let resources = inputs.resources(&self.over.resources, &mut warn);
+        let mut over = self.over.resources.clone();
+        match why {
+            Renewal::Reload => self.next_extensions(&mut inputs, true)(),
+            Renewal::Found(found) => {
+                over.skills.extend(found.skills.iter().cloned());
+                over.prompt_templates.extend(found.prompts.iter().cloned());
+                over.themes.extend(found.themes.iter().cloned());
+                inputs.adds_tools = self.extensions.is_some();
+            }
+        }
+        let resources = inputs.resources(&over, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);
         Ok(configure(inputs, resources, &self.over, scope, place, &mut warn).0)

@@ -3,6 +3,7 @@
 use crate::base::feature;
 use crate::resources::dirs::Dirs;
 use crate::resources::package::Package;
+use crate::runtime::addition::Provider;
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::ui::Problem;
@@ -45,6 +46,14 @@ impl Extensions {
     }
 
     pub fn attach(self: &Arc<Self>, _: &Control) {}
+
+    pub fn providers(&self, _: bool) -> Vec<Provider> {
+        Vec::new()
+    }
+
+    pub fn differ(&self, _: &About, _: &[Found]) -> bool {
+        false
+    }
 
     pub fn restart(self: &Arc<Self>, _: About, _: Vec<Found>) {}
 

@@ -481,6 +481,10 @@ impl Mcp {
 }
 
 impl Hooks for Mcp {
+    fn settle(&self) {
+        self.follow_config();
+    }
+
     fn wants(&self, event: &str) -> bool {
         match event {
             "tool_call" => true,

@@ -288,6 +288,7 @@ impl<H: Host> Opener<H> {
         let id = session.header().id;
         let folder = workspace.backend.canonical(&workspace.cwd);
         files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
+        control.set_ui(Arc::new(EditorUi { peer: self.peer.clone(), session: id.clone() }));
         control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
             session: id.clone(),
@@ -336,27 +337,37 @@ impl<H: Host> Opener<H> {
         let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;
         };
-        let command = |name: &str, description: &str, hint: Option<&str>| {
-            let mut command = json!({"name": name, "description": description});
-            if let Some(hint) = hint {
-                command["input"] = json!({ "hint": hint });
-            }
-            command
-        };
-        let config = control.config();
-        let templates = config.commands.templates.iter().map(|template| {
-            // One that takes no arguments leaves out what is said behind its name.
-            let takes_any = template.content.contains('$').then_some("arguments");
-            command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
-        });
-        let skills =
-            config.commands.skills.iter().map(|skill| {
-                command(&format!("skill:{}", skill.name), &skill.description, Some("arguments"))
-            });
-        let commands: Vec<Value> = command::list().chain(templates).chain(skills).collect();
-        let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
-        self.peer.update(id, &update);
+        tell_commands(&self.peer, id, &control);
     }
+}
+
+/// Sends the commands of pi and of extensions, templates and skills to the editor.
+pub fn tell_commands(peer: &Peer, id: &str, control: &Control) {
+    let own = |name: &str, description: &str, hint: Option<&str>| {
+        let mut command = json!({"name": name, "description": description});
+        if let Some(hint) = hint {
+            command["input"] = json!({ "hint": hint });
+        }
+        command
+    };
+    let config = control.config();
+    let added = control.added_commands();
+    let added = added.iter().map(|named| {
+        own(&named.name, named.command.description().unwrap_or_default(), Some("arguments"))
+    });
+    let templates = config.commands.templates.iter().map(|template| {
+        // One that takes no arguments leaves out what is said behind its name.
+        let takes_any = template.content.contains('$').then_some("arguments");
+        own(&template.name, &template.description, template.hint.as_deref().or(takes_any))
+    });
+    let skills = config
+        .commands
+        .skills
+        .iter()
+        .map(|skill| own(&format!("skill:{}", skill.name), &skill.description, Some("arguments")));
+    let commands: Vec<Value> = command::list().chain(added).chain(templates).chain(skills).collect();
+    let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+    peer.update(id, &update);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::command::{Command, Work};
 use super::files::Files;
 use super::meter::Meter;
-use super::open::Sessions;
+use super::open::{Sessions, tell_commands};
 use super::peer::{AUTH_REQUIRED, Peer, Reply};
 use super::prompt::Prompt;
 use super::typed::title;
@@ -11,9 +11,10 @@ use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{Fatal, StopReason, now_iso};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, select};
 use serde_json::json;
 
 pub enum Job {
@@ -43,7 +44,28 @@ impl Job {
 pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, peer: &Peer, files: &Files) {
     let mut closing = None;
     let mut meter = Meter::start(&session, peer);
-    for job in jobs {
+    session.open("startup");
+    if !session.control().added_commands().is_empty() {
+        tell_commands(peer, &session.header().id, session.control());
+    }
+    let tasks = session.control().tasks().clone();
+    loop {
+        let job = select! {
+            recv(jobs) -> job => match job {
+                Ok(job) => job,
+                Err(_) => break,
+            },
+            recv(tasks) -> task => {
+                if let Ok(task) = task {
+                    let mut updates = updates(&session, peer);
+                    session.carry_out(task, &mut |event| {
+                        updates.event(event);
+                        Ok(())
+                    });
+                }
+                continue;
+            }
+        };
         match job {
             Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
@@ -99,14 +121,20 @@ fn answer(
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
     session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
-    let (mut text, images) = prompt.whole();
+    let (text, images) = prompt.whole();
+    let mut updates = updates(session, peer);
+    let taken = session.take_input(text, images, InputSource::Rpc, &mut |event| {
+        updates.event(event);
+        Ok(())
+    });
+    let taken = taken.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
+    let Some((mut text, images)) = taken else { return Ok("end_turn") };
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
     let id = session.header().id;
-    let mut updates = updates(session, peer);
     let control = session.control().clone();
     let before = session.control().snapshot();
     let title = title(&text);

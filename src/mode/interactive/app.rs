@@ -9,6 +9,7 @@ use super::card::Weight;
 use super::composer::Composer;
 use super::config::{UiConfig, is_dumb};
 use super::dialog::{Dialog, Dialogs};
+use super::drawings::Drawings;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::status::Status;
@@ -79,7 +80,8 @@ pub struct Requests {
 }
 
 impl App {
-    pub fn new(control: Control, dirs: Dirs, store: Store, threads: Threads, config: UiConfig) -> Self {
+    pub fn new(control: Control, dirs: Dirs, store: Store, threads: Threads, mut config: UiConfig) -> Self {
+        config.drawings = Arc::new(Drawings::new(&control, &threads.feed, &threads.cancel));
         // How large a cell is matters to images only.
         let sequences = config.pictures().map_or("", |_| ASK_CELL).to_owned();
         Self {
@@ -276,6 +278,7 @@ impl App {
 
     /// Resets the screen for another conversation.
     pub fn begin_conversation(&mut self) {
+        self.config.drawings.clear();
         self.status.footer.begin(&self.control, &self.threads.feed);
         self.config.places.cwd = self.control.snapshot().cwd;
         self.view.clear();

@@ -4,14 +4,16 @@ use super::activity::{Activity, Label};
 use super::files::Files;
 use super::keymap::AppAction;
 use super::look::Look;
-use crate::runtime::ThinkingLevel;
 use crate::runtime::control::Streaming;
+use crate::runtime::ui::Indicator;
+use crate::runtime::{CancelToken, ThinkingLevel};
 use crate::tui::complete::{self, Answer, Popup, Wanted};
 use crate::tui::editor::Editor;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
-use crate::tui::select::{Item, loader};
+use crate::tui::select::{Item, elapsed, loader};
+use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::width::width;
@@ -31,6 +33,8 @@ pub struct Composer {
     pub editor: Editor,
     popup: Option<Popup>,
     pub files: Files,
+    /// Cancels the question to extensions that waits for an answer.
+    question: Option<CancelToken>,
     /// Messages queued for the current run: steering, follow-up.
     pub queues: (Vec<String>, Vec<String>),
     /// Prompts that were entered during a compaction; they are sent after it.
@@ -70,6 +74,15 @@ pub enum Completed {
 }
 
 impl Composer {
+    /// Begins a question to extensions about the text, and cancels the one before.
+    pub fn ask_anew(&mut self, cancel: &CancelToken) -> CancelToken {
+        let token = cancel.child();
+        if let Some(before) = self.question.replace(token.clone()) {
+            before.cancel();
+        }
+        token
+    }
+
     pub fn close_completion(&mut self) {
         self.popup = None;
     }
@@ -200,7 +213,23 @@ impl Composer {
 /// What is being done, how long, and the key that ends it, which is never cut.
 fn working(label: &Label, look: &Look<'_>) -> Line {
     let muted = look.style(Role::Muted);
-    let mut line = loader(&label.text, label.running, label.shows_time, &look.looks());
+    let mut line = match &label.indicator {
+        None => loader(&label.text, label.running, label.shows_time, &look.looks()),
+        Some(Indicator { frames, interval }) => {
+            let at = label.running.as_millis() / interval.as_millis().max(1);
+            let at = usize::try_from(at).unwrap_or(0) % frames.len().max(1);
+            let frame = frames.get(at).map_or("", String::as_str);
+            let mut line = sgr::line(frame.lines().next().unwrap_or_default(), look.style(Role::Accent));
+            if !line.is_empty() {
+                line.push(" ", muted);
+            }
+            line.push(&label.text, muted);
+            if label.shows_time && label.running >= Duration::from_secs(1) {
+                line.push(&format!(" {}", elapsed(label.running)), muted);
+            }
+            line
+        }
+    };
     let key = look.keymap.keys(AppAction::INTERRUPT).first();
     let hint = key.map_or_else(String::new, |key| format!(" · {key} {}", label.escape));
     let room = label_room(look).saturating_sub(line.width() + width(&hint));

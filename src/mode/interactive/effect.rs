@@ -16,9 +16,11 @@ use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
-use crate::runtime::ui::{Change, Component};
+use crate::runtime::ui::{Arrange, Change, Component, Picture, Place, Query};
 use crate::runtime::undo::{Plan, Undone};
 use crate::runtime::{Block, Model, Scoped, Settings, ThinkingLevel};
+use crate::tui::complete::Wanted;
+use crate::tui::select::Item;
 use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -193,12 +195,26 @@ pub enum Effect {
     Ask(Box<Asked>),
     /// Something that an extension shows.
     Show(Box<Change>),
-    /// Shows a component of an extension with the focus.
-    ShowComponent(u64, Arc<dyn Component>),
-    /// Tells the width of the screen.
-    ReadWidth(Sender<usize>),
-    /// Tells what is in the editor.
-    ReadEditor(Sender<String>),
+    /// Shows a component of an extension.
+    ShowComponent {
+        number: u64,
+        component: Arc<dyn Component>,
+        place: Place,
+    },
+    Arrange(u64, Arrange),
+    /// Answers a question of an extension about the screen.
+    Read(Query, Sender<Value>),
+    /// Keys that extensions have looked at.
+    Typed(String),
+    /// Gives keys to pi's own editor.
+    TypeIn(String),
+    /// Proposals for the text before the cursor, if that is still `before`.
+    Offer {
+        before: String,
+        wanted: Wanted,
+        items: Vec<Item>,
+        is_asked: bool,
+    },
     /// Asks the user to approve a tool call.
     Approve {
         call: Box<Call>,
@@ -215,8 +231,7 @@ pub enum Update {
     /// What the component with this number has drawn.
     Drawn {
         number: u64,
-        lines: Vec<String>,
-        cursor: Option<(usize, usize)>,
+        picture: Picture,
     },
     ComponentOver(u64),
     Models(ModelLists),

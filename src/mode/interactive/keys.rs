@@ -8,6 +8,7 @@ use super::composer::Completed;
 use super::config;
 use super::keymap::{AppAction, MAIN};
 use super::news::carry_out;
+use super::surface;
 use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
@@ -22,25 +23,48 @@ const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
+    match surface::shown_to_others(app, &input) {
+        true => {}
+        false => handle(app, input, now),
+    }
+}
+
+/// Handles an input that others have looked at.
+pub fn handle(app: &mut App, input: Input, now: Instant) {
     match input {
         Input::Key(key) if key.action == Event::Release => {}
+        Input::Key(key) if app.added.overlays.key(&key, &app.config, app.dialogs.count()) => {}
         Input::Key(key) if !app.dialogs.is_empty() => {
             for effect in app.dialogs.key(&key, &app.config) {
                 carry_out(app, effect, now);
             }
         }
         Input::Key(key) if app.view.has_viewer() => viewer_key(app, &key, now),
+        Input::Key(key) if added::editor_key(app, &key, now) => {}
         Input::Key(key) => prompt_key(app, &key, now),
+        Input::Paste(text) if app.added.overlays.paste(&text, app.dialogs.count()) => {}
         Input::Paste(text) if !app.dialogs.is_empty() => app.dialogs.paste(&text),
         Input::Paste(text) if app.view.has_viewer() => app.view.paste_into_viewer(&text),
-        Input::Paste(text) => {
-            app.composer.editor.paste(&text);
-            complete::offer(app, false);
-        }
+        Input::Paste(text) => match &app.added.editor {
+            Some(editor) => editor.paste(&text),
+            None => own_input(app, Input::Paste(text), now),
+        },
         Input::Focus(focused) => app.status.is_focused = focused,
         Input::Reply(reply) => take_reply(app, &reply),
         Input::Mouse(mouse) if app.config.is_fullscreen => scroll(app, mouse, now),
         Input::Mouse(_) => {}
+    }
+}
+
+/// Handles a key or a paste for pi's own editor.
+pub fn own_input(app: &mut App, input: Input, now: Instant) {
+    match input {
+        Input::Key(key) if key.action != Event::Release => prompt_key(app, &key, now),
+        Input::Paste(text) => {
+            app.composer.editor.paste(&text);
+            complete::offer(app, false);
+        }
+        _ => {}
     }
 }
 

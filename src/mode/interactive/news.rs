@@ -13,6 +13,8 @@ use super::config::is_dumb;
 use super::dialog::approve::Approve;
 use super::effect::Effect;
 use super::feed::News;
+use super::keys;
+use super::surface;
 use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
 use std::time::Instant;
 
@@ -102,6 +104,7 @@ fn preview(app: &App) {
 
 /// Removes all dialogs.
 pub fn dismiss(app: &mut App, now: Instant) {
+    app.added.overlays.dismiss();
     for effect in app.dialogs.dismiss() {
         carry_out(app, effect, now);
     }
@@ -139,7 +142,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
                 complete::offer_files(app);
             }
         }
-        Effect::Update(update) => app.dialogs.update(update, &app.config),
+        Effect::Update(update) => added::update(app, update),
 
         Effect::UseModel { model, saves } => models::choose(app, &model, saves),
         Effect::UseThinking { level, saves } => thinking::choose(app, level, saves),
@@ -228,12 +231,17 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Send { text, images, streaming } => app.send(text, images, streaming),
         Effect::Ask(asked) => added::ask(app, *asked),
         Effect::Show(change) => added::show(app, *change),
-        Effect::ShowComponent(number, component) => added::open(app, number, component),
-        Effect::ReadWidth(reply) => {
-            let _ = reply.try_send(app.config.look().width);
+        Effect::ShowComponent { number, component, place } => added::open(app, number, component, place),
+        Effect::Arrange(number, arrange) => app.added.overlays.arrange(number, arrange),
+        Effect::Read(query, reply) => {
+            let _ = reply.try_send(surface::read(app, query));
         }
-        Effect::ReadEditor(reply) => {
-            let _ = reply.try_send(app.composer.editor.expanded());
+        Effect::Typed(data) => {
+            surface::decoded(&data).into_iter().for_each(|input| keys::handle(app, input, now));
+        }
+        Effect::TypeIn(data) => surface::type_in(app, &data, now),
+        Effect::Offer { before, wanted, items, is_asked } => {
+            complete::offered(app, &before, wanted, items, is_asked);
         }
         Effect::Approve { call, reply } => {
             // The time that the user takes is not the call's.

@@ -5,6 +5,7 @@ use super::app::App;
 use super::config::is_dumb;
 use super::keymap::AppAction;
 use super::look::{Look, indented};
+use super::surface;
 use super::transcript::Printed;
 use crate::tui::line::Line;
 use crate::tui::select::loader_changes_in;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Lines to print into the scrollback, which are not drawn again.
 pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
+    surface::follow_theme(app);
     let pictures = app.config.pictures();
     app.view.take_finished(&app.config.look(), now, pictures.as_ref())
 }
@@ -40,7 +42,11 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     let dialog = app.dialogs.lines(&look, room);
     lines.extend(dialog.unwrap_or_else(|| {
         let status = (&app.status.activity, app.status.footer.thinking);
-        app.composer.lines(&look, rows, app.config.options.padding, status, now)
+        let own = app.composer.lines(&look, rows, app.config.options.padding, status, now);
+        match &mut app.added.editor {
+            Some(editor) => editor.lines(own, &look, rows),
+            None => own,
+        }
     }));
     lines.extend(app.added.below(&look));
     lines.extend(footer);
@@ -50,7 +56,7 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
 /// True if the alternate screen is used: in fullscreen mode, for the viewer, and for a dialog that has not had
 /// room on the normal screen without scrolling printed lines away.
 pub fn is_full(app: &mut App, room: usize, now: Instant) -> bool {
-    if is_dumb() || app.config.is_fullscreen {
+    if is_dumb() || app.config.is_fullscreen || app.added.overlays.are_seen() {
         return !is_dumb();
     }
     if app.dialogs.is_empty() {
@@ -64,10 +70,12 @@ pub fn is_full(app: &mut App, room: usize, now: Instant) -> bool {
 
 /// The content of the alternate screen.
 pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
-    if !app.view.has_viewer() || !app.dialogs.is_empty() {
-        return fullscreen(app, now);
-    }
-    app.view.viewer_lines(app.config.look(), app.config.size.rows, now, &app.threads.feed)
+    let mut lines = match app.view.has_viewer() && app.dialogs.is_empty() {
+        false => fullscreen(app, now),
+        true => app.view.viewer_lines(app.config.look(), app.config.size.rows, now, &app.threads.feed),
+    };
+    app.added.overlays.draw_over(&mut lines, &app.config.look(), app.config.size);
+    lines
 }
 
 /// The screen in fullscreen mode: the scrolled conversation, and the dock below.
@@ -115,12 +123,22 @@ pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     let looks = app.config.look().looks();
     let shows_time = app.view.is_running();
     match app.status.activity.label(now) {
-        Some(label) if app.dialogs.is_empty() && !app.view.has_viewer() => {
-            loader_changes_in(label.running, &looks)
-        }
+        Some(label) if app.dialogs.is_empty() && !app.view.has_viewer() => match &label.indicator {
+            Some(indicator) if looks.is_plain || indicator.frames.len() < 2 => {
+                label.shows_time.then_some(Duration::from_secs(1))
+            }
+            Some(indicator) => Some(left_of_frame(label.running, indicator.interval)),
+            None => loader_changes_in(label.running, &looks),
+        },
         _ if shows_time && !looks.is_plain => Some(Duration::from_millis(100)),
         _ => None,
     }
+}
+
+/// Time until the next frame of an indicator.
+fn left_of_frame(running: Duration, frame: Duration) -> Duration {
+    let since = running.as_nanos() % frame.as_nanos().max(1);
+    frame.saturating_sub(Duration::from_nanos(u64::try_from(since).unwrap_or(0)))
 }
 
 /// A hint that the conversation continues below.

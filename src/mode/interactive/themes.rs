@@ -72,6 +72,11 @@ impl Shelf {
         Theme::built_in(name).or_else(system).or_else(own)
     }
 
+    /// The file of a theme; none for a built-in one.
+    pub fn path(&self, name: &str) -> Option<&Path> {
+        self.themes.iter().find(|(_, theme)| theme.name == name).map(|(path, _)| path.as_path())
+    }
+
     /// Sets the value of the setting.
     pub fn set(&mut self, setting: Option<&str>) {
         self.setting = setting.map(str::to_owned);

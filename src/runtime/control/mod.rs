@@ -252,6 +252,14 @@ impl Control {
         self.guarded(&state.config, &[tool]).pop()
     }
 
+    /// The built-in tool of this name, also if another one has taken its place.
+    pub(super) fn builtin(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let config = self.config();
+        let tool = config.tools.iter().find(|tool| tool.info().spec.name == name)?.clone();
+        let vault = config.services.vault().clone();
+        Some(Arc::new(Wrapped { tool, vault }))
+    }
+
     /// Replaces secrets in a user message by placeholders.
     pub(super) fn hidden(&self, message: AgentMessage) -> AgentMessage {
         let vault = self.state().config.services.vault().clone();
@@ -315,6 +323,7 @@ impl Control {
         let mut state = self.state();
         state.switches = Switches::of(&config, state.switches.interrupt);
         state.config = config;
+        state.lend();
         let active = names_of(&state.tools);
         state.activate(&active);
     }

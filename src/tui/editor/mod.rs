@@ -118,6 +118,11 @@ impl Editor {
         line.split_at_checked(self.cursor.byte).unwrap_or((line, ""))
     }
 
+    /// The number of the cursor's line.
+    pub fn cursor_line(&self) -> usize {
+        self.cursor.line
+    }
+
     /// True if the cursor is in the first line, where commands are.
     pub fn is_in_first_line(&self) -> bool {
         self.cursor.line == 0

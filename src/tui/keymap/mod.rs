@@ -247,6 +247,11 @@ impl Keymap {
         }
     }
 
+    /// All actions by their ids, and their keys.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &[Key])> {
+        self.bindings.iter().map(|binding| (binding.row.id, binding.keys.as_slice()))
+    }
+
     pub fn keys(&self, action: Action) -> &[Key] {
         self.binding(action).map_or(&[], |binding| &binding.keys)
     }

@@ -85,6 +85,10 @@ pub const COMMANDS: &[Command] = &[
 pub const ALIASES: &[(&str, &str)] =
     &[("clear", "new"), ("exit", "quit"), ("cost", "session"), ("status", "session")];
 
+/// Commands that the reference does not have. A command of an extension takes the place of one of these, and of an
+/// alias, so that extensions of the reference have the names that they count on.
+const GIVE_WAY: &[&str] = &["undo", "todo", "tools", "help", "init", "review", "diff"];
+
 const INIT: &str = "Look at this project: its build files, its layout, its tests and its conventions. Then write a \
     short AGENTS.md in its root that tells a coding agent what it needs: how to build, test and check, where things \
     are, and rules that cannot be seen from one file. Keep what an existing AGENTS.md says and is still right.";
@@ -98,7 +102,11 @@ pub fn run(app: &mut App, line: &str) -> bool {
         return false;
     };
     let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
+    let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
+    if (own != name || GIVE_WAY.contains(&name)) && app.control.added_command(line).is_some() {
+        return false;
+    }
+    let name = own;
     match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => {
             (command.run)(app, arguments.trim());
@@ -152,7 +160,7 @@ pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
         "login" => login::arguments(control, text),
         "model" => models::arguments(control, text),
         "thinking" => thinking::arguments(control, text),
-        _ => added(control, command, text),
+        _ => Vec::new(),
     }
 }
 
@@ -182,17 +190,6 @@ fn review(app: &mut App, arguments: &str) {
 
 fn diff(app: &mut App, arguments: &str) {
     shell::run(app, format!("!git --no-pager diff --no-color HEAD {arguments}").trim_end());
-}
-
-/// Completions of a command that an extension has added.
-fn added(control: &Control, command: &str, text: &str) -> Vec<Item> {
-    let Some((named, _)) = control.added_command(&format!("/{command}")) else {
-        return Vec::new();
-    };
-    let proposals = named.command.complete(text, control.root()).into_iter();
-    proposals
-        .map(|proposal| Item { about: proposal.description, ..Item::new(&proposal.value, &proposal.label) })
-        .collect()
 }
 
 fn new(app: &mut App, _: &str) {
@@ -267,6 +264,7 @@ fn reload(app: &mut App, _: &str) {
 
 /// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
+    app.config.drawings.clear();
     app.read_settings();
     app.note("Reloaded settings, keys, themes, skills, prompts and context files");
     if was_trusted && !app.control.config().settings.has_project() {

@@ -84,6 +84,10 @@ impl Dialogs {
         self.open.is_empty()
     }
 
+    pub fn count(&self) -> usize {
+        self.open.len()
+    }
+
     /// True if work waits for the answer of an open dialog.
     pub fn asks(&self) -> bool {
         self.open.iter().any(|dialog| dialog.blocked().is_some())
