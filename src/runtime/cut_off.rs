@@ -95,9 +95,9 @@ mod tests {
         let summary = json!({"role": "compactionSummary", "summary": "s", "tokensBefore": 1});
         let (user, result, shell) = (&user, &result, &shell);
         check(&[], None);
-        check(&[user.clone()], Some(CutOff::Prompt));
+        check(std::slice::from_ref(user), Some(CutOff::Prompt));
         check(&[user.clone(), shell.clone()], Some(CutOff::Prompt));
-        check(&[shell.clone()], None);
+        check(std::slice::from_ref(shell), None);
         for stop in ["stop", "length", "error", "aborted"] {
             check(&[user.clone(), answer(stop, 1)], None);
         }

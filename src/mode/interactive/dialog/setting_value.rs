@@ -101,8 +101,8 @@ fn plain(value: &Value) -> String {
 /// A time such as `5 min`, `2 s` or `1500 ms`.
 fn time_text(ms: u64) -> String {
     match ms {
-        _ if ms > 0 && ms % 60_000 == 0 => format!("{} min", ms / 60_000),
-        _ if ms % 1000 == 0 => format!("{} s", ms / 1000),
+        _ if ms > 0 && ms.is_multiple_of(60_000) => format!("{} min", ms / 60_000),
+        _ if ms.is_multiple_of(1000) => format!("{} s", ms / 1000),
         _ => format!("{ms} ms"),
     }
 }
@@ -121,7 +121,7 @@ fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
