@@ -9,6 +9,7 @@ pub mod compaction;
 mod conductor;
 pub mod config;
 pub mod control;
+mod cut_off;
 mod describe;
 pub mod event;
 pub mod event_json;
@@ -52,7 +53,7 @@ mod tests;
 use crate::tools::backend::Survivor;
 use crate::tools::process;
 
-pub use clock::{age, local_time, now_iso};
+pub use clock::{age, ago, local_time, now_iso};
 pub use describe::Describer;
 
 // Names of lower rooms that modes use.
@@ -78,7 +79,7 @@ pub use crate::resources::settings::{self, Settings};
 pub use crate::resources::text_file;
 pub use crate::resources::trust;
 pub use crate::session::id::session_id as unique_id;
-pub use crate::session::{CalledSkill, Store};
+pub use crate::session::{CalledSkill, Store, prompt_history, unsent};
 pub use crate::tools::edit::{preview as preview_edit, texts as edited_texts};
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::{Kind as ImageKind, size_of as image_size};

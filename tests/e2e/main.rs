@@ -76,6 +76,8 @@ mod still;
 mod todo;
 mod tool;
 mod trust;
+#[cfg(feature = "interactive")]
+mod typed;
 mod undo;
 #[cfg(feature = "interactive")]
 mod viewer;

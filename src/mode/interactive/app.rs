@@ -12,6 +12,7 @@ use super::dialog::{Dialog, Dialogs};
 use super::drawings::Drawings;
 use super::effect::Effect;
 use super::feed::Feed;
+use super::keeping::Keeping;
 use super::status::Status;
 use super::view::View;
 use super::work::{self, Job};
@@ -43,6 +44,7 @@ pub struct App {
     pub view: View,
     pub composer: Composer,
     pub dialogs: Dialogs,
+    pub keeping: Keeping,
     pub status: Status,
     /// What extensions show.
     pub added: Added,
@@ -88,6 +90,7 @@ impl App {
             view: View::new(control.clone()),
             composer: Composer::default(),
             dialogs: Dialogs::default(),
+            keeping: Keeping::default(),
             status: Status::new(&control, &config, &threads.feed),
             added: Added::default(),
             requests: Requests { sequences, ..Requests::default() },
@@ -181,6 +184,7 @@ impl App {
     /// Sends a prompt that others have looked at.
     pub fn send(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
         self.status.note.clear();
+        self.composer.can_go_on = false;
         let (expanded, problem) = self.control.expand(text.clone());
         if let Some(problem) = problem {
             self.warn(&problem.to_string());
@@ -197,6 +201,27 @@ impl App {
             Ok(Begin::Queued) => {}
             // A compaction is under way.
             Err(_) => self.composer.held.push((text, streaming)),
+        }
+    }
+
+    /// Offers to continue if the last run of the conversation was cut off.
+    pub fn offer_to_go_on(&mut self) {
+        let cut_off = self.control.cut_off();
+        self.composer.can_go_on = cut_off.is_some();
+        if let Some(cut_off) = cut_off {
+            self.warn(&format!("{cut_off}. Enter on the empty editor goes on with it."));
+        }
+    }
+
+    /// Continues a run that was cut off.
+    pub fn go_on(&mut self) {
+        self.composer.can_go_on = false;
+        // A prompt that came first is answered with all before it.
+        if let Ok(Begin::Run(ticket)) =
+            self.control.begin(None, || user_message(String::new(), Vec::new()), &mut |_| {})
+            && self.threads.jobs.try_send(work::go_on(ticket)).is_err()
+        {
+            self.error("The session has too much to do; try again");
         }
     }
 
@@ -217,6 +242,7 @@ impl App {
     /// Reads the session's state again for the footer.
     pub fn refresh(&mut self) {
         self.status.footer.refresh(&self.control);
+        self.status.line.changed();
     }
 
     /// Writes a setting of the user.
@@ -239,6 +265,7 @@ impl App {
         for problem in self.config.read(&config.settings, &config.themes) {
             self.warn(&format!("Warning: {problem}"));
         }
+        self.set_status_line();
         match (before, self.config.options.wants_fullscreen) {
             (false, true) => self.config.is_fullscreen = true,
             (true, false) => self.leave_fullscreen(false),
@@ -285,6 +312,8 @@ impl App {
         let rule = self.config.look().rule(self.config.look().style(Role::BorderMuted));
         self.print(vec![Line::new(), rule]);
         self.show_conversation();
+        self.offer_to_go_on();
+        self.restore_unsent(false);
     }
 
     /// Shows the end of a conversation that was just opened.

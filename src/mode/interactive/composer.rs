@@ -8,9 +8,9 @@ use crate::runtime::control::Streaming;
 use crate::runtime::ui::Indicator;
 use crate::runtime::{CancelToken, ThinkingLevel};
 use crate::tui::complete::{self, Answer, Popup, Wanted};
-use crate::tui::editor::Editor;
+use crate::tui::editor::{Editor, Searching};
 use crate::tui::key::Key;
-use crate::tui::keymap::Keymap;
+use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
 use crate::tui::select::{Item, elapsed, loader};
 use crate::tui::sgr;
@@ -32,6 +32,8 @@ const DOUBLE: Duration = Duration::from_millis(500);
 pub struct Composer {
     pub editor: Editor,
     popup: Option<Popup>,
+    /// Rows of the popup as last drawn.
+    pub popup_rows: usize,
     pub files: Files,
     /// Cancels the question to extensions that waits for an answer.
     question: Option<CancelToken>,
@@ -41,6 +43,8 @@ pub struct Composer {
     pub held: Vec<(String, Streaming)>,
     /// A line that was not sent since it names no command. Sent when it is entered again.
     pub refused: Option<String>,
+    /// True if Enter in the empty editor continues a run that was cut off.
+    pub can_go_on: bool,
     pub last_clear: Press,
     pub last_escape: Press,
 }
@@ -85,6 +89,12 @@ impl Composer {
 
     pub fn close_completion(&mut self) {
         self.popup = None;
+    }
+
+    /// True if there is text that was not sent.
+    pub fn has_unsent(&self) -> bool {
+        let (steering, follow_up) = &self.queues;
+        !(self.editor.is_empty() && steering.is_empty() && follow_up.is_empty() && self.held.is_empty())
     }
 
     /// Empties the editor and returns its text.
@@ -192,7 +202,10 @@ impl Composer {
         let rows_max = (rows * 3 / 10).max(EDITOR_ROWS_MIN);
         let marker = look.style(Role::Accent);
         let view = self.editor.render(columns, rows_max, look.style(Role::Text), marker);
-        let label = activity.label(now).map_or_else(Line::new, |label| working(&label, look));
+        let label = match self.editor.searching() {
+            Some(search) => searching(search, look),
+            None => activity.label(now).map_or_else(Line::new, |label| working(&label, look)),
+        };
         let mut lines = vec![border_with(&label, view.above, look, border)];
         lines.extend(view.lines.into_iter().map(|line| match padding {
             0 => line,
@@ -204,10 +217,46 @@ impl Composer {
         }));
         lines.push(border_with(&Line::new(), view.below, look, border));
         if let Some(popup) = &mut self.popup {
-            lines.extend(popup.render(look.width, &look.looks()));
+            let rows = popup.render(look.width, &look.looks());
+            self.popup_rows = rows.len();
+            lines.extend(rows);
         }
         lines
     }
+}
+
+/// The search of the history: its query, what it finds, and its keys.
+fn searching(search: Searching<'_>, look: &Look<'_>) -> Line {
+    let muted = look.style(Role::Muted);
+    let found = match search.place {
+        _ if search.query.is_empty() => "type to search".to_owned(),
+        Some((number, count)) => format!("{number}/{count}"),
+        None => "no match".to_owned(),
+    };
+    let before = "History: ";
+    let keys = [(Action::HISTORY_SEARCH, "older"), (Action::SUBMIT, "takes"), (AppAction::INTERRUPT, "back")];
+    let keys = keys
+        .into_iter()
+        .filter_map(|(action, what)| look.keymap.keys(action).first().map(|key| format!(" · {key} {what}")));
+    // The end of the query is what is being typed.
+    let room = label_room(look).saturating_sub(width(before) + width(&found) + 3);
+    let mut query = search.query;
+    while width(query) > room {
+        query = query.char_indices().nth(1).and_then(|(at, _)| query.get(at..)).unwrap_or_default();
+    }
+    let mut line = Line::of(before, muted);
+    if !query.is_empty() {
+        line.push(query, look.style(Role::Accent));
+        line.push(" · ", muted);
+    }
+    let role = if search.place.is_none() && !search.query.is_empty() { Role::Warning } else { Role::Muted };
+    line.push(&found, look.style(role));
+    for hint in keys {
+        if line.width() + width(&hint) <= label_room(look) {
+            line.push(&hint, muted);
+        }
+    }
+    line
 }
 
 /// What is being done, how long, and the key that ends it, which is never cut.

@@ -191,6 +191,8 @@ pub enum Effect {
         images: Vec<Block>,
         streaming: Streaming,
     },
+    /// The line that the command of the user's footer has printed, or why there is none.
+    StatusLine(Result<String, String>),
     /// A question of an extension.
     Ask(Box<Asked>),
     /// Something that an extension shows.

@@ -12,6 +12,7 @@ use crate::tui::select::elapsed;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::width::width;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -161,6 +162,58 @@ impl Footer {
             parts.push(format!("{percent:.1}% of {}", tokens(context.context_window)));
         }
         parts.join(if is_plain { ", " } else { " · " })
+    }
+
+    /// What a footer of the user's own can show, by name.
+    pub fn fields(&self, look: &Look<'_>) -> Vec<(&'static str, String)> {
+        let spent = &self.spent;
+        let context = self.context.as_ref();
+        let share = |percent: f64| format!("{percent:.1}%");
+        let thinking = if self.model.reasoning { self.thinking.name() } else { "" };
+        vec![
+            ("cwd", look.path(&self.cwd)),
+            ("branch", self.branch.clone().unwrap_or_default()),
+            ("session", self.name.clone().unwrap_or_default()),
+            ("provider", self.model.provider.clone()),
+            ("model", self.model.id.clone()),
+            ("thinking", thinking.to_owned()),
+            ("context", context.and_then(|context| context.percent).map_or_else(|| "?".to_owned(), share)),
+            ("window", tokens(context.map_or(self.model.context_window, |context| context.context_window))),
+            ("cost", format!("${:.3}", spent.cost)),
+            ("input", tokens(spent.input)),
+            ("output", tokens(spent.output)),
+            ("cacheRead", tokens(spent.cache_read)),
+            ("cacheWrite", tokens(spent.cache_write)),
+            ("hitRate", spent.hit_rate.map(share).unwrap_or_default()),
+            ("speed", self.speed.map(|speed| format!("{speed:.0} tok/s")).unwrap_or_default()),
+        ]
+    }
+
+    /// The state of the session as JSON, for a command that prints a footer.
+    pub fn state(&self) -> Value {
+        let (spent, context) = (&self.spent, self.context.as_ref());
+        json!({
+            "cwd": self.cwd,
+            "branch": self.branch,
+            "model": {
+                "provider": self.model.provider,
+                "id": self.model.id,
+                "name": self.model.name,
+                "thinking": self.thinking.name(),
+            },
+            "context": {
+                "tokens": context.and_then(|context| context.tokens),
+                "window": context.map_or(self.model.context_window, |context| context.context_window),
+                "percent": context.and_then(|context| context.percent),
+            },
+            "usage": {
+                "input": spent.input,
+                "output": spent.output,
+                "cacheRead": spent.cache_read,
+                "cacheWrite": spent.cache_write,
+                "cost": spent.cost,
+            },
+        })
     }
 
     pub fn lines(&self, look: &Look<'_>) -> Vec<Line> {

@@ -154,6 +154,9 @@ fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
 }
 
 fn edit(app: &mut App, key: &Key, now: Instant) {
+    if app.composer.can_go_on && app.composer.editor.is_empty() && app.config.keymap.is(key, Action::SUBMIT) {
+        return app.go_on();
+    }
     match app.composer.editor.handle(key, &app.config.keymap) {
         Outcome::Handled => app.composer.close_completion(),
         Outcome::Edited => complete::offer(app, false),
@@ -180,7 +183,7 @@ pub fn submit(app: &mut App, text: String, streaming: Streaming) {
         command::run(app, "/help");
         return;
     }
-    app.composer.editor.remember(&text);
+    app.remember(&text);
     if command::run(app, &text) {
         return;
     }
@@ -264,14 +267,16 @@ fn interrupt(app: &mut App, now: Instant) {
     }
 }
 
-/// Ctrl+C: empties the editor; pressed twice, ends the program.
+/// Ctrl+C: empties the editor, whose text stays in the history; pressed twice, ends the program.
 fn clear(app: &mut App, now: Instant) {
     if app.composer.last_clear.is_double(now) {
         app.requests.ends = true;
         return;
     }
-    app.composer.close_completion();
-    app.composer.editor.set_text("");
+    let text = app.composer.take_text();
+    if !text.is_empty() {
+        app.remember(&text);
+    }
 }
 
 /// Expands folded parts: in place if still drawn, otherwise in the viewer.

@@ -23,6 +23,9 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
     app.view.take(&mut news, &app.config.look(), now);
     let ended = app.status.activity.ended(now);
     app.status.activity.take(&news, now);
+    if matches!(news, News::RunStarted) {
+        app.status.line.changed();
+    }
     if let News::MessageEnded(message) = &news {
         app.status.program.take(message);
     }
@@ -229,6 +232,11 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::OpenAddress(url) => login::open_address(app, url),
 
         Effect::Send { text, images, streaming } => app.send(text, images, streaming),
+        Effect::StatusLine(result) => {
+            if let Some(problem) = app.status.line.take(result) {
+                app.warn(&format!("Warning: {problem}"));
+            }
+        }
         Effect::Ask(asked) => added::ask(app, *asked),
         Effect::Show(change) => added::show(app, *change),
         Effect::ShowComponent { number, component, place } => added::open(app, number, component, place),

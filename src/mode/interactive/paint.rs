@@ -37,8 +37,11 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     let mut note = Line::of(&app.status.note, look.style(Role::Dim)).cut(look.short().saturating_sub(1));
     lines.extend(indented([std::mem::take(&mut note)]));
     lines.extend(app.added.above(&look));
-    let footer = app.added.footer(app.status.footer.lines(&look), &look);
+    let own = app.status.line.line(&app.status.footer.fields(&look), &look);
+    let own = own.map_or_else(|| app.status.footer.lines(&look), |line| vec![line]);
+    let footer = app.added.footer(own, &look);
     let room = rows.saturating_sub(footer.len() + 1).max(1);
+    app.composer.popup_rows = 0;
     let dialog = app.dialogs.lines(&look, room);
     lines.extend(dialog.unwrap_or_else(|| {
         let status = (&app.status.activity, app.status.footer.thinking);

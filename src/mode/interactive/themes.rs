@@ -93,6 +93,11 @@ impl Shelf {
         wanted.or(self.setting.as_deref())
     }
 
+    /// True if no theme is chosen: it is then one for the terminal's background.
+    pub fn is_automatic(&self) -> bool {
+        self.decides().is_none()
+    }
+
     /// True if the theme depends on the terminal's background.
     pub fn follows(&self) -> bool {
         self.decides().is_none_or(|setting| setting.contains('/') || setting == SYSTEM)

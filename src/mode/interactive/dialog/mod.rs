@@ -14,6 +14,7 @@ pub mod model_levels;
 pub mod question;
 pub mod scope;
 pub mod sessions;
+mod setting_value;
 pub mod settings;
 pub mod sign_in;
 pub mod switches;
