@@ -22,6 +22,7 @@ pub mod nested;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
+pub mod permission;
 pub mod prompt;
 pub mod reading;
 pub mod recorded_tools;

@@ -41,6 +41,8 @@ mod local;
 mod mcp;
 mod models;
 mod output;
+#[cfg(feature = "interactive")]
+mod permission;
 mod print;
 mod protocol;
 mod question;

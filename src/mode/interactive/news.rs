@@ -6,7 +6,8 @@ use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
-    self, clipboard, login, models, resume, session, settings, shell, thinking, tree, trust, undo,
+    self, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree, trust,
+    undo,
 };
 use super::complete;
 use super::config::is_dumb;
@@ -235,12 +236,27 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::ReadEditor(reply) => {
             let _ = reply.try_send(app.composer.editor.expanded());
         }
-        Effect::Approve { call, reply } => {
-            // The time that the user takes is not the call's.
-            if let Some(call) = app.view.open_call(&call.id) {
+        Effect::Approve(mut asked) => {
+            // The question shows the call.
+            if let Some(call) = app.view.open_call(&asked.call.id) {
+                call.state = card::State::Asked;
+                asked.call.preview.clone_from(&call.preview);
+            }
+            let is_typing = !app.composer.editor.is_empty();
+            app.open(Approve::new(*asked, app.control.config().trusts_project, is_typing));
+        }
+        Effect::UseMode { mode, saves } => permissions::use_mode(app, mode, saves),
+        Effect::AddRule { effect, scope, rule } => permissions::add(app, effect, scope, &rule),
+        Effect::RemoveRule(entry) => permissions::remove(app, &entry),
+        // The time that the user takes is not the call's.
+        Effect::Waits(id) => {
+            if let Some(call) = app.view.open_call(&id) {
                 call.state = card::State::Waiting;
             }
-            app.open(Approve::new(*call, reply));
+        }
+        Effect::Decide(reply, decision) => {
+            // There is room for the one answer; an asker that has gone needs none.
+            let _ = reply.try_send(decision);
         }
         Effect::Approved(id) => {
             if let Some(call) = app.view.open_call(&id) {

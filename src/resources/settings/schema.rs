@@ -65,6 +65,7 @@ impl Form {
             Self::List => json!({"type": "array"}),
             Self::OneOf(words) => json!({"enum": words}),
             Self::Levels => json!({"type": "object", "additionalProperties": {"enum": LEVELS}}),
+            Self::TextLists => json!({"type": "object", "additionalProperties": Self::Texts.schema()}),
             Self::Counts(names) => counts(names),
             Self::ModelCounts(names) => json!({"type": "object", "additionalProperties": counts(names)}),
         }

@@ -4,6 +4,7 @@ pub mod clipboard;
 pub mod editor;
 pub mod login;
 pub mod models;
+pub mod permissions;
 pub mod resume;
 pub mod session;
 pub mod settings;
@@ -72,6 +73,12 @@ pub const COMMANDS: &[Command] = &[
     row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
     row("logout", None, "Remove a stored sign-in or key", login::leave),
     row("tools", None, "Choose the tools of this session", models::tools),
+    row(
+        "permissions",
+        None,
+        "Choose which tool calls are asked about, and the rules for them",
+        permissions::run,
+    ),
     row("trust", None, "Decide whether this project is trusted", trust::run),
     row("help", None, "List the commands", help),
     row("hotkeys", None, "Show what keys do", hotkeys),

@@ -11,6 +11,7 @@ pub mod list;
 pub mod login;
 pub mod model;
 pub mod model_levels;
+pub mod permissions;
 pub mod question;
 pub mod scope;
 pub mod sessions;
