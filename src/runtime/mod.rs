@@ -13,6 +13,7 @@ pub mod event;
 pub mod event_json;
 pub mod expand;
 mod export;
+pub mod filling;
 pub mod hook;
 mod image;
 pub mod limit;

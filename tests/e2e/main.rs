@@ -63,6 +63,8 @@ mod sessions;
 mod shell;
 mod signal;
 #[cfg(feature = "interactive")]
+mod small;
+#[cfg(feature = "interactive")]
 mod still;
 mod todo;
 mod tool;

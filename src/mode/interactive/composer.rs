@@ -37,6 +37,8 @@ pub struct Composer {
     pub held: Vec<(String, Streaming)>,
     /// A line that was not sent since it names no command. Sent when it is entered again.
     pub refused: Option<String>,
+    /// True if the prompt in the editor is to be sent once there is a model.
+    pub waits_for_model: bool,
     pub last_clear: Press,
     pub last_escape: Press,
 }

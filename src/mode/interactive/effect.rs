@@ -9,6 +9,7 @@ use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::control::Streaming;
+use crate::runtime::filling::Filling;
 use crate::runtime::outline::{ForkPoint, Outline};
 use crate::runtime::permission::{self, Always, Entry, Mode, Policy, Scope};
 use crate::runtime::shell::ShellResult;
@@ -102,6 +103,7 @@ pub enum Effect {
         stats: Box<Stats>,
         name: Option<String>,
     },
+    ShowContext(Box<Filling>),
     Summed {
         changes: u64,
         stats: Box<Stats>,

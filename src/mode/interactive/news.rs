@@ -11,7 +11,7 @@ use super::command::{
 };
 use super::complete;
 use super::config::is_dumb;
-use super::dialog::approve::Approve;
+use super::dialog::{self, approve::Approve};
 use super::effect::Effect;
 use super::feed::News;
 use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
@@ -132,6 +132,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             }
             // The prompt waits in the editor until there is a model.
             if app.control.models().usable_providers().is_empty() && app.dialogs.is_empty() {
+                app.composer.waits_for_model = true;
                 command::run(app, "/login");
             }
         }
@@ -170,6 +171,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         }
         Effect::Reloaded { was_trusted } => command::reloaded(app, was_trusted),
         Effect::ShowStats { stats, name } => session::show_stats(app, &stats, name.as_deref()),
+        Effect::ShowContext(filling) => app.open(dialog::context::context(*filling)),
         Effect::Summed { changes, stats } => {
             app.status.footer.summed(changes, &stats, &app.control, &app.threads.feed);
         }

@@ -18,6 +18,7 @@ use crate::base::distance::{Compare, between, letters};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::{self, Weight};
 use crate::mode::interactive::config;
+use crate::mode::interactive::dialog;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::work;
@@ -55,6 +56,7 @@ pub const COMMANDS: &[Command] = &[
     row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
     row("todo", None, "What is left to do, as the model keeps it", session::todo),
     row("session", None, "What this session came to", session::info),
+    row("context", None, "What fills the model's window", session::context),
     row(
         "export",
         Some("[path]"),
@@ -282,7 +284,5 @@ pub fn reloaded(app: &mut App, was_trusted: bool) {
 }
 
 fn hotkeys(app: &mut App, _: &str) {
-    let look = app.config.look();
-    let lines = card::text(&app.config.keymap.hotkeys(), &look);
-    app.print(lines);
+    app.open(dialog::hotkeys::hotkeys(&app.config.keymap));
 }

@@ -5,8 +5,10 @@
 
 pub mod approve;
 pub mod compose;
+pub mod context;
 pub mod fork;
 mod frame;
+pub mod hotkeys;
 pub mod list;
 pub mod login;
 pub mod model;
