@@ -15,7 +15,7 @@ pub mod expand;
 mod export;
 pub mod filling;
 pub mod hook;
-mod image;
+pub mod image;
 pub mod limit;
 mod local_servers;
 mod model;

@@ -6,6 +6,9 @@ use crate::server::{Reply, Server};
 use crate::world;
 use serde_json::{Value, json};
 
+/// An image of one pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x04\0\0\0\xb5\x1c\x0c\x02\0\0\0\x0bIDATx\xdacd\xf8\x0f\0\x01\x05\x01\x01'\x18\xe3f\0\0\0\0IEND\xaeB`\x82";
+
 #[test]
 fn lists_can_be_used_on_five_rows_of_twenty_cells() {
     let call = Reply::tool("c", "bash", &json!({"command": "touch made"}));
@@ -86,6 +89,27 @@ fn what_fills_the_window_is_listed() {
     }
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("project files");
+    screen.quit();
+}
+
+#[test]
+fn images_are_sent_with_the_prompt_that_names_them() {
+    let (world, server) = world([Reply::text("I see."), Reply::text("Nothing there.")]);
+    world.write("my shot.png", PNG);
+    let screen = started(&world, "");
+    // As terminals insert the path of a file that is dropped.
+    let path = world.work().join("my shot.png");
+    screen.type_keys(&format!("\x1b[200~'{}' \x1b[201~", path.display()));
+    screen.wait_for("my shot.png");
+    screen.send("what is it?");
+    screen.wait_for("I see.");
+    let sent = serde_json::to_string(server.requests()[0].messages()).unwrap();
+    assert!(sent.contains("data:image/png;base64,") && sent.contains("what is it?"), "{sent}");
+    screen.wait_for("1 image attached");
+    screen.send("and other.png?");
+    screen.wait_for("Nothing there.");
+    let sent = serde_json::to_string(&server.requests()[1].messages()).unwrap();
+    assert_eq!(sent.matches("image_url").count() / 2, 1, "{sent}");
     screen.quit();
 }
 
