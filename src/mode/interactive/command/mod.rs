@@ -19,7 +19,7 @@ use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::{self, Weight};
 use crate::mode::interactive::config;
 use crate::mode::interactive::dialog;
-use crate::mode::interactive::effect::Effect;
+use crate::mode::interactive::effect::{Effect, ThemeFor};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::work;
 use crate::runtime::Fatal;
@@ -71,6 +71,7 @@ pub const COMMANDS: &[Command] = &[
     row("model", Some("[model]"), "Choose the model", models::run),
     row("thinking", Some("[level]"), "Choose how much the model thinks", thinking::run),
     row("scoped-models", None, "Choose the models that keys change between", models::scope),
+    row("theme", None, "Choose the colours", |app, _| settings::choose_theme(app, ThemeFor::All)),
     row("settings", None, "Look at settings and change them", settings::run),
     row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
     row("logout", None, "Remove a stored sign-in or key", login::leave),
