@@ -30,6 +30,8 @@ const ANSWERS: [(char, &str); 5] = [
 
 /// Screens with no more rows show one row of the call.
 const LOW: usize = 10;
+/// Screens with no more rows show more of the call in place of the key hints.
+const BRIEF: usize = 16;
 
 pub struct Approve {
     call: Call,
@@ -160,7 +162,7 @@ impl Dialog for Approve {
                 // The call stays in sight.
                 list.set_rows(rows.saturating_sub(8).clamp(1, 10));
                 let mut lines = list.render(inner.width, &looks);
-                if rows > LOW {
+                if rows > BRIEF {
                     lines.push(Line::new());
                     let keys = [(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, cancel)];
                     lines.extend(wrap(&hints(&keys, look.keymap, &looks), inner.width));
