@@ -291,6 +291,9 @@ fn nobody(question: &Question<'_>) -> Decision {
     Decision::Deny(Some(format!("Tool \"{name}\" needs approval, and there is nobody to ask. {how}")))
 }
 
+/// The rule that asks about a call, if one does, and what can be allowed for good.
+type Asked = (Option<String>, Vec<Always>);
+
 /// Returns `None` for a call that is allowed; the rule that asks, and what can be allowed for good; or why the
 /// call is refused.
 fn judged(
@@ -298,7 +301,7 @@ fn judged(
     question: &Question<'_>,
     info: &CallInfo<'_>,
     workspace: &Workspace,
-) -> Result<Option<(Option<String>, Vec<Always>)>, String> {
+) -> Result<Option<Asked>, String> {
     if policy.is_empty() {
         return Ok(None);
     }

@@ -252,7 +252,8 @@ impl About {
                 return Match::Maybe;
             };
             let name = text.rsplit('/').next().unwrap_or(text);
-            if !is_like(pattern, text) && !(is_wide && index == 0 && is_like(pattern, name)) {
+            let is_program = is_wide && index == 0;
+            if !(is_like(pattern, text) || is_program && is_like(pattern, name)) {
                 return Match::No;
             }
         }
