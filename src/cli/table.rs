@@ -3,7 +3,7 @@
 use super::flags::{Args, Mode, list};
 use super::sandbox;
 use crate::llm::model::ThinkingLevel;
-use crate::runtime::approval::Ask;
+use crate::runtime::permission;
 use crate::runtime::selection::Selection;
 use std::time::Duration;
 
@@ -105,8 +105,8 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Confinement", flags: &[
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
-        row("ask-tools", None, Required("all|writes|list"), With(|args, text| put(&mut args.over.approval.ask, Ask::parse(&text))), "Ask before these tools run: all, those that may change something, or the named ones"),
-        row("allow-tools", None, Required("list"), With(|args, text| put(&mut args.over.approval.allowed, list(&text))), "Never ask about these"),
+        row("ask-tools", None, Required("all|writes|list"), With(|args, text| put(&mut args.over.approval.mode, Some(permission::Mode::parse(&text)))), "Ask before these tools run: all, those that may change something, or the named ones (pi docs permissions)"),
+        row("allow-tools", None, Required("list"), With(|args, text| put(&mut args.over.approval.allowed, list(&text))), "Do not ask about these"),
         row("sandbox", None, Required("off|workspace|read-only"), With(set_sandbox), "What tools may write: all, this folder and temporary files, or nothing"),
         row("sandbox-net", None, No, Switch(|args| &mut args.over.sandbox.network), "Let commands in the sandbox use the network"),
         row("sandbox-write", None, Required("dir"), Push(|args| &mut args.over.sandbox.writable), "Another folder that the workspace sandbox may write; may be given again"),

@@ -11,6 +11,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("local", "Servers on this machine", include_str!("local.md")),
     ("tools", "What the agent can do, and the limits", include_str!("tools.md")),
     ("helpers", "Tasks for agents beside each other; agents of your own", include_str!("helpers.md")),
+    ("permissions", "Which tool calls are asked about or refused", include_str!("permissions.md")),
     ("sandbox", "Limits on what tools write and reach", include_str!("sandbox.md")),
     ("sessions", "Where conversations are stored, and how", include_str!("sessions.md")),
     ("export", "Sessions as a page, Markdown or JSON lines", include_str!("export.md")),

@@ -10,6 +10,7 @@ use super::expand::Commands;
 use super::limit::Limits;
 use super::outcome::Wanted;
 use super::output_dir::{Beside, Passing};
+use super::permission::Policy;
 use super::prompt::Source;
 use super::selection::{self, Selection};
 use super::service::Services;
@@ -67,7 +68,6 @@ pub struct Config {
     /// The models that the user can cycle through, in the user's order; all models if empty.
     pub scope: Vec<Scoped>,
     pub limits: Limits,
-    pub approval: approval::Rules,
     /// The JSON value that each run must end with, if any.
     pub wanted: Option<Arc<Wanted>>,
     /// Commands that run at events.
@@ -430,6 +430,8 @@ pub fn configure(
     });
     let (hooks, problems) = HookRules::parse(inputs.settings.both("hooks"));
     problems.iter().for_each(|problem| warn(problem));
+    let policy = Policy::new(None, &[], &inputs.settings, &inputs.cwd);
+    policy.faults.iter().for_each(|fault| warn(fault));
     let mut unspoken = |_: &dyn Display| {};
     let warn: Warn<'_> = if inputs.adds_tools { &mut unspoken } else { warn };
     let active = active_tools(&over.tools, &inputs.settings, &workspace, warn);
@@ -454,7 +456,6 @@ pub fn configure(
         themes,
         scope,
         limits: over.limits.clone().or(&inputs.settings),
-        approval: over.approval.clone(),
         wanted: over.wanted.clone(),
         hooks: Arc::new(hooks),
         agents,

@@ -47,7 +47,6 @@ fn session(dir: &TempDir) -> Session {
             commands: Commands::default(),
             scope: Vec::new(),
             limits: Default::default(),
-            approval: Default::default(),
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,

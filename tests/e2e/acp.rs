@@ -477,7 +477,9 @@ fn permission_is_asked_where_that_was_wanted() {
         assert_eq!(params["toolCall"]["content"][0]["newText"], "new\n");
         let kinds: Vec<&Value> =
             params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+        assert_eq!(kinds, ["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let scope = &params["options"][1]["name"];
+        assert_eq!(scope, "Always allow write in this folder (this session)");
         assert!(!world.work().join(name).exists());
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});
         let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": outcome});

@@ -52,6 +52,8 @@ mod mcp_sign_in;
 mod models;
 mod output;
 mod package;
+#[cfg(feature = "interactive")]
+mod permission;
 mod print;
 mod protocol;
 mod question;
@@ -71,6 +73,8 @@ mod session_screen;
 mod sessions;
 mod shell;
 mod signal;
+#[cfg(feature = "interactive")]
+mod small;
 #[cfg(feature = "interactive")]
 mod still;
 mod todo;

@@ -12,6 +12,7 @@ use super::feed::Feed;
 use super::keymap::AppAction;
 use super::look::Look;
 use super::panel::{AsEditor, InDialog, Overlays, Panel, shown};
+use super::program_status::{Blocked, Kind};
 use crate::runtime::event::Event;
 use crate::runtime::ui::{
     Arrange, Change, Component, Dialog, Picture, Place, Problem, Query, Severity, Ui, YES,
@@ -228,7 +229,7 @@ pub fn ask(app: &mut App, asked: Asked) {
             Vec::new()
         })),
         Form::Text(prefill) => {
-            let title = if text.is_empty() { title } else { format!("{title} ({text})") };
+            let title = if text.is_empty() { title.clone() } else { format!("{title} ({text})") };
             let compose = Compose::new(&title, move |text| {
                 let _ = answer.try_send(text);
                 Effect::Draw
@@ -236,7 +237,7 @@ pub fn ask(app: &mut App, asked: Asked) {
             Box::new(compose.with_text(&prefill))
         }
     };
-    app.open(Question { number, inner, reply });
+    app.open(Question { number, title, inner, reply });
 }
 
 /// Opens a component.
@@ -304,11 +305,16 @@ pub fn press(app: &mut App, key: &Key) -> bool {
 /// The dialog of a question, which its extension may withdraw.
 struct Question {
     number: u64,
+    title: String,
     inner: Box<dyn OnScreen>,
     reply: Sender<Option<String>>,
 }
 
 impl OnScreen for Question {
+    fn blocked(&self) -> Option<Blocked> {
+        Some(Blocked { kind: Kind::Question, title: self.title.clone() })
+    }
+
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         self.inner.lines(look, rows)
     }

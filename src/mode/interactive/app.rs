@@ -18,6 +18,7 @@ use super::view::View;
 use super::work::{self, Job};
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
 use crate::runtime::hook::InputSource;
+use crate::runtime::image::named;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, Store};
 use crate::tui::line::Line;
@@ -166,14 +167,29 @@ impl App {
         self.dialogs.open(dialog);
     }
 
-    /// Sends the typed text: as a prompt, or as a message to the current run.
-    pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
-        if !self.control.is_looked_at(&text) {
+    /// Sends the typed text, with the images that it names: as a prompt, or as a message to the current run.
+    pub fn prompt(&mut self, text: String, mut images: Vec<Block>, streaming: Streaming) {
+        let names_images = images.is_empty() && !named::names(&text).is_empty();
+        let is_looked_at = self.control.is_looked_at(&text);
+        if !is_looked_at && !names_images {
             return self.send(text, images, streaming);
         }
         let (control, feed) = (self.control.clone(), self.threads.feed.clone());
         self.begin_thread("input", move || {
             let cancel = control.root().child();
+            if names_images {
+                let (found, problems) = control.images_named(&text, &cancel);
+                if !found.is_empty() {
+                    let count = found.len();
+                    let text = format!("{count} image{} attached", if count == 1 { "" } else { "s" });
+                    feed.say(Weight::Info, text);
+                }
+                problems.into_iter().for_each(|problem| feed.say(Weight::Warning, problem));
+                images = found;
+            }
+            if !is_looked_at {
+                return feed.effect(Effect::Send { text, images, streaming });
+            }
             let source = InputSource::Interactive;
             if let Some((text, images)) = control.take_input(text, images, source, Some(streaming), &cancel) {
                 feed.effect(Effect::Send { text, images, streaming });

@@ -45,6 +45,8 @@ pub struct Composer {
     pub refused: Option<String>,
     /// True if Enter in the empty editor continues a run that was cut off.
     pub can_go_on: bool,
+    /// True if the prompt in the editor is to be sent once there is a model.
+    pub waits_for_model: bool,
     pub last_clear: Press,
     pub last_escape: Press,
 }

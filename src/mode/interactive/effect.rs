@@ -9,7 +9,9 @@ use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::control::Streaming;
+use crate::runtime::filling::Filling;
 use crate::runtime::outline::{ForkPoint, Outline};
+use crate::runtime::permission::{self, Always, Entry, Mode, Policy, Scope};
 use crate::runtime::shell::ShellResult;
 use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
 use crate::runtime::stats::Stats;
@@ -103,6 +105,7 @@ pub enum Effect {
         stats: Box<Stats>,
         name: Option<String>,
     },
+    ShowContext(Box<Filling>),
     Summed {
         changes: u64,
         stats: Box<Stats>,
@@ -183,6 +186,10 @@ pub enum Effect {
     SignedOut(Option<(Weight, String)>),
     OpenAddress(String),
 
+    /// The call with this id waits for the answer to another question.
+    Waits(String),
+    /// Tells a decision to the call that waits for it.
+    Decide(Sender<Decision>, Decision),
     /// The user has decided about the call with this id, which goes on.
     Approved(String),
     /// Sends a prompt that others have looked at.
@@ -218,10 +225,29 @@ pub enum Effect {
         is_asked: bool,
     },
     /// Asks the user to approve a tool call.
-    Approve {
-        call: Box<Call>,
-        reply: Sender<Decision>,
+    Approve(Box<ToApprove>),
+    /// Sets the mode of approval.
+    UseMode {
+        mode: Mode,
+        saves: bool,
     },
+    /// Adds a rule about tool calls.
+    AddRule {
+        effect: permission::Effect,
+        scope: Scope,
+        rule: String,
+    },
+    RemoveRule(Entry),
+}
+
+/// A tool call that waits for approval.
+pub struct ToApprove {
+    pub call: Call,
+    /// What can be allowed for good, the narrowest first.
+    pub always: Vec<Always>,
+    /// The rule that asks.
+    pub asked_by: Option<String>,
+    pub reply: Sender<Decision>,
 }
 
 /// A change that open dialogs are told of.
@@ -240,6 +266,8 @@ pub enum Update {
     ScopeSaved,
     /// The active tools.
     Tools(Vec<String>),
+    /// The mode of approval and the rules.
+    Policy(Policy),
     /// The current settings, with the result of a change that a dialog requested.
     Settings {
         settings: Box<Settings>,

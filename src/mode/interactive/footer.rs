@@ -5,6 +5,7 @@ use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
 use crate::runtime::control::Control;
+use crate::runtime::permission::Mode;
 use crate::runtime::stats::{Context, ContextUsage, Stats};
 use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
@@ -34,6 +35,8 @@ pub struct Footer {
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     compacts: bool,
+    /// What is asked about, unless nothing is.
+    asks: Option<String>,
     /// True if more than one provider is usable.
     names_provider: bool,
     /// True if the provider's usage is paid for by a subscription.
@@ -67,6 +70,7 @@ impl Footer {
             model: now.model,
             thinking: now.thinking,
             compacts: now.switches.auto_compaction,
+            asks: None,
             names_provider: false,
             is_subscribed: false,
             speed: None,
@@ -117,6 +121,8 @@ impl Footer {
         (self.cwd, self.name) = (now.cwd, now.session_name);
         (self.model, self.thinking) = (now.model, now.thinking);
         self.compacts = now.switches.auto_compaction;
+        let mode = control.permissions().policy().mode;
+        self.asks = (mode.about() != Mode::Free.about()).then(|| mode.about());
         self.branch = git_branch(&self.cwd);
         self.is_subscribed = control.models().is_subscribed(&self.model);
         let known = self.context.as_ref().and_then(|context| context.tokens).filter(|_| self.has_failed);
@@ -225,7 +231,14 @@ impl Footer {
         if let Some(name) = &self.name {
             let _ = write!(place, " • {name}");
         }
-        vec![Line::of(&place, dim).cut(look.short()), self.figures(look, dim)]
+        let mut place = Line::of(&place, dim);
+        if let Some(asks) = &self.asks {
+            // It stays when the folder's name is long.
+            let asks = format!(" • {asks}");
+            place = place.cut(look.short().saturating_sub(width(&asks)));
+            place.push(&asks, look.style(Role::Warning));
+        }
+        vec![place.cut(look.short()), self.figures(look, dim)]
     }
 
     /// Tokens, cost and context to the left, the model to the right. What has no room is left out, the least

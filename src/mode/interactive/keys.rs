@@ -2,7 +2,7 @@
 
 use super::added;
 use super::app::App;
-use super::command::{self, clipboard, editor, models, shell, thinking};
+use super::command::{self, clipboard, editor, models, permissions, shell, thinking};
 use super::complete;
 use super::composer::Completed;
 use super::config;
@@ -225,6 +225,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
             return app.note(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
         }
         AppAction::THINKING_CYCLE => return thinking::cycle(app),
+        AppAction::PERMISSIONS_CYCLE => return permissions::cycle(app),
         AppAction::MODEL_CYCLE_FORWARD => return models::cycle(app, true),
         AppAction::MODEL_CYCLE_BACKWARD => return models::cycle(app, false),
         AppAction::PASTE_IMAGE => return clipboard::paste(app),

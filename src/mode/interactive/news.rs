@@ -6,11 +6,12 @@ use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
-    self, clipboard, login, models, resume, session, settings, shell, thinking, tree, trust, undo,
+    self, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree, trust,
+    undo,
 };
 use super::complete;
 use super::config::is_dumb;
-use super::dialog::approve::Approve;
+use super::dialog::{self, approve::Approve};
 use super::effect::Effect;
 use super::feed::News;
 use super::keys;
@@ -137,6 +138,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             }
             // The prompt waits in the editor until there is a model.
             if app.control.models().usable_providers().is_empty() && app.dialogs.is_empty() {
+                app.composer.waits_for_model = true;
                 command::run(app, "/login");
             }
         }
@@ -175,6 +177,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         }
         Effect::Reloaded { was_trusted } => command::reloaded(app, was_trusted),
         Effect::ShowStats { stats, name } => session::show_stats(app, &stats, name.as_deref()),
+        Effect::ShowContext(filling) => app.open(dialog::context::context(*filling)),
         Effect::Summed { changes, stats } => {
             app.status.footer.summed(changes, &stats, &app.control, &app.threads.feed);
         }
@@ -251,12 +254,27 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Offer { before, wanted, items, is_asked } => {
             complete::offered(app, &before, wanted, items, is_asked);
         }
-        Effect::Approve { call, reply } => {
-            // The time that the user takes is not the call's.
-            if let Some(call) = app.view.open_call(&call.id) {
+        Effect::Approve(mut asked) => {
+            // The question shows the call.
+            if let Some(call) = app.view.open_call(&asked.call.id) {
+                call.state = card::State::Asked;
+                asked.call.preview.clone_from(&call.preview);
+            }
+            let is_typing = !app.composer.editor.is_empty();
+            app.open(Approve::new(*asked, app.control.config().trusts_project, is_typing));
+        }
+        Effect::UseMode { mode, saves } => permissions::use_mode(app, mode, saves),
+        Effect::AddRule { effect, scope, rule } => permissions::add(app, effect, scope, &rule),
+        Effect::RemoveRule(entry) => permissions::remove(app, &entry),
+        // The time that the user takes is not the call's.
+        Effect::Waits(id) => {
+            if let Some(call) = app.view.open_call(&id) {
                 call.state = card::State::Waiting;
             }
-            app.open(Approve::new(*call, reply));
+        }
+        Effect::Decide(reply, decision) => {
+            // There is room for the one answer; an asker that has gone needs none.
+            let _ = reply.try_send(decision);
         }
         Effect::Approved(id) => {
             if let Some(call) = app.view.open_call(&id) {

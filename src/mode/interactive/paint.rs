@@ -23,9 +23,28 @@ pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
 /// Everything that may still change, from top to bottom.
 pub fn live(app: &mut App, now: Instant) -> Vec<Line> {
     let rows = app.config.size.rows;
+    if is_dumb() {
+        return live_plainly(app, now);
+    }
     let mut lines = app.view.live(&app.config.look(), now, rows);
     lines.extend(dock(app, now));
     lines
+}
+
+/// Screens with no more rows have no footer below a dialog.
+const LOW: usize = 10;
+
+/// The row that is typed, or the dialog: a terminal that knows no sequences cannot take back what is printed.
+fn live_plainly(app: &mut App, now: Instant) -> Vec<Line> {
+    const DIALOG_ROWS: usize = 12;
+    let look = app.config.look();
+    let rows = app.config.size.rows;
+    if let Some(dialog) = app.dialogs.lines(&look, rows.min(DIALOG_ROWS)) {
+        return dialog;
+    }
+    let status = (&app.status.activity, app.status.footer.thinking);
+    let lines = app.composer.lines(&look, rows, app.config.options.padding, status, now);
+    lines.into_iter().filter(|line| line.cursor.is_some()).collect()
 }
 
 /// The part below the conversation.
@@ -39,7 +58,10 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     lines.extend(app.added.above(&look));
     let own = app.status.line.line(&app.status.footer.fields(&look), &look);
     let own = own.map_or_else(|| app.status.footer.lines(&look), |line| vec![line]);
-    let footer = app.added.footer(own, &look);
+    let mut footer = app.added.footer(own, &look);
+    if rows <= LOW && !app.dialogs.is_empty() {
+        footer.clear();
+    }
     let room = rows.saturating_sub(footer.len() + 1).max(1);
     app.composer.popup_rows = 0;
     let dialog = app.dialogs.lines(&look, room);
@@ -53,6 +75,10 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     }));
     lines.extend(app.added.below(&look));
     lines.extend(footer);
+    // Of what has no room the end is shown: what is typed must be in it.
+    if let Some(typed) = lines.iter().position(|line| line.cursor.is_some()) {
+        lines.truncate(typed + rows.max(1));
+    }
     lines
 }
 

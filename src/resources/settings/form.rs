@@ -34,6 +34,8 @@ pub enum Form {
     Hooks,
     /// An object with whole numbers under these names, for each `provider/model`.
     ModelCounts(&'static [&'static str]),
+    /// An object with a list of texts for each name.
+    TextLists,
 }
 
 pub const LEVELS: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -64,6 +66,9 @@ impl Form {
             Self::ModelCounts(names) => value
                 .as_object()
                 .is_some_and(|models| models.values().all(|model| Self::Counts(names).fits(model))),
+            Self::TextLists => {
+                value.as_object().is_some_and(|lists| lists.values().all(|list| Self::Texts.fits(list)))
+            }
         }
     }
 
@@ -84,6 +89,7 @@ impl Form {
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::Levels => format!("an object of levels, each one of {}", LEVELS.join(", ")),
             Self::Hooks => "an object with a list of commands for each event".into(),
+            Self::TextLists => "an object of lists of texts".into(),
             Self::Counts(names) => format!("an object of whole numbers for {}", names.join(", ")),
             Self::ModelCounts(names) => {
                 format!("an object of whole numbers for {}, for each provider/model", names.join(", "))

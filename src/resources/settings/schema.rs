@@ -78,6 +78,7 @@ impl Form {
                 }});
                 json!({"type": "object", "additionalProperties": {"type": "array", "items": group}})
             }
+            Self::TextLists => json!({"type": "object", "additionalProperties": Self::Texts.schema()}),
             Self::Counts(names) => counts(names),
             Self::ModelCounts(names) => json!({"type": "object", "additionalProperties": counts(names)}),
         }

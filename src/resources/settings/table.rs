@@ -70,7 +70,7 @@ const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
     Amount, Count, CountOr, Counts, Flag, FlagOr, Hooks, Levels, List, ModelCounts, OneOf, Range, Seconds,
-    Text, Texts, Timeout,
+    Text, TextLists, Texts, Timeout,
 };
 use Preset::Told;
 
@@ -103,6 +103,13 @@ pub const GROUPS: &[Group] = &[
         key("mcp.directTokens", Count, Preset::Count(1500), "of declared tools of MCP servers; at most a tenth of the model's window. More are found by `tool_search`"),
         key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
         key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
+    ]},
+    Group { title: "Permissions", keys: &[
+        global("permissions.mode", OneOf(&["writes", "all", "free", "read-only"]), Preset::Text("free"), "calls about which no rule says anything: those that may change something are asked about, all are, none is, or those that may change something are refused"),
+        global("permissions.allow", Texts, Told(""), "calls that run without asking, such as `bash(cargo test *)`; see `pi docs permissions`"),
+        key("permissions.ask", Texts, Told(""), "calls that are asked about whatever is allowed; a project adds to the user's"),
+        key("permissions.deny", Texts, Told(""), "calls that are refused; a project adds to the user's"),
+        global("permissions.folders", TextLists, Told(""), "further rules that allow, for each path of a project's folder"),
     ]},
     Group { title: "Limits", keys: &[
         global("sandbox.mode", OneOf(&["off", "workspace", "read-only"]), Preset::Text("off"), "what tools may write: all, this folder and temporary files, or nothing"),

@@ -135,6 +135,7 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
             Form::FlagOr(_) => &[json!(1), json!("true")],
             Form::CountOr(..) => &[json!(0), json!(101), json!("5"), json!(true)],
             Form::Range(..) => &[json!(-1), json!(21), json!("1")],
+            Form::TextLists => &[json!([]), json!({"/a": "b"}), json!({"/a": [1]})],
             Form::ModelCounts(_) => &[json!([]), json!({"a/b":1}), json!({"a/b":{"reserveTokens":-1}})],
         };
         for value in wrong {

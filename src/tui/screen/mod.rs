@@ -63,6 +63,8 @@ pub struct Screen {
     abilities: Abilities,
     /// The live region as on screen.
     shown: Vec<Line>,
+    /// Without sequences: the live rows besides the one being typed, as printed last.
+    fixed: Vec<Line>,
     /// Row of the cursor in the live region. The column is unknown after a row was written.
     row: usize,
     column: Option<usize>,
@@ -91,6 +93,7 @@ impl Screen {
             size,
             abilities,
             shown: Vec::new(),
+            fixed: Vec::new(),
             row: 0,
             column: Some(0),
             is_cursor_hidden: false,
@@ -281,35 +284,33 @@ impl Screen {
         out
     }
 
-    /// Draws without sequences: only the last row, the one being typed, can be redrawn. A frame in which
-    /// nothing is typed is printed whenever it changes.
+    /// Draws without sequences: only the last row, the one being typed, can be redrawn. The other rows are
+    /// printed whenever they change.
     fn draw_plainly(&mut self, above: &[Line], live: &[Line]) -> String {
         let mut out = String::new();
         let typed = live.iter().find(|line| line.cursor.is_some());
+        let others: Vec<Line> = live.iter().filter(|line| line.cursor.is_none()).cloned().collect();
         // The last cell stays free: some terminals go on to the next row when it is filled.
         let last = typed.map(|line| line.cut(self.size.columns.saturating_sub(1)));
         let shown = self.shown.first().map_or(0, Line::width);
-        let is_new = typed.is_none() && live != self.shown;
+        let is_new = !others.is_empty() && others != self.fixed;
         if above.is_empty() && !is_new && last.as_ref() == self.shown.first() {
             return out;
         }
         if self.column.take().is_none() {
             let _ = write!(out, "\r{}\r", " ".repeat(shown));
         }
-        for line in above.iter().chain(live.iter().filter(|_| is_new)) {
+        for line in above.iter().chain(others.iter().filter(|_| is_new)) {
             out.push_str(line.text().trim_end());
             out.push_str("\r\n");
         }
-        match last {
-            Some(line) => {
-                out.push_str(line.text());
-                self.shown = vec![line];
-            }
-            None => {
-                self.shown = live.to_vec();
-                self.column = Some(0);
-            }
+        if let Some(line) = &last {
+            out.push_str(line.text());
+        } else {
+            self.column = Some(0);
         }
+        self.fixed = others;
+        self.shown = last.into_iter().collect();
         out
     }
 

@@ -492,9 +492,9 @@ fn a_dumb_terminal_gets_no_sequences() {
     let mut screen = Screen::new(size, abilities);
     let rule = || plain("-----------");
     let red = Line::of("red", Style::foreground(Color::Indexed(1)));
-    let mut out = screen.draw(&[red], &[rule(), with_cursor("ab", 2), rule()]);
-    assert_eq!(out, "red\r\nab");
-    out = screen.draw(&[], &[rule(), with_cursor("abc", 3), rule()]);
+    let mut out = screen.draw(&[red], &[rule(), with_cursor("ab", 2)]);
+    assert_eq!(out, "red\r\n-----------\r\nab");
+    out = screen.draw(&[], &[rule(), with_cursor("abc", 3)]);
     assert_eq!(out, "\r  \rabc");
     assert_eq!(screen.draw(&[], &[with_cursor("abc", 3)]), "");
     out = screen.draw(&[plain("one")], &[with_cursor("abc", 3)]);

@@ -20,6 +20,8 @@ pub enum State {
     Writing,
     /// The arguments are complete, and the call has not begun.
     Waiting,
+    /// The call waits for approval, in a dialog that shows it.
+    Asked,
     Running {
         since: Instant,
     },
@@ -195,6 +197,9 @@ impl Call {
 
     /// Lines of the call. `room`: rows that are visible; of an expanded card only the last ones are built.
     pub fn lines(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
+        if self.state == State::Asked {
+            return Vec::new();
+        }
         let mut lines = self.body(look, now, room);
         let width = look.width.saturating_sub(2).max(1);
         let named = |picture| image::named_box(&picture, look.theme, width);

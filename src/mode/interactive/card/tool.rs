@@ -110,7 +110,7 @@ fn mark(state: &State, look: &Look<'_>) -> Line {
         return Line::new();
     }
     let (mark, role) = match state {
-        State::Writing | State::Waiting => ("• ", Role::Muted),
+        State::Writing | State::Waiting | State::Asked => ("• ", Role::Muted),
         State::Running { .. } => ("• ", Role::Accent),
         State::Done { is_error: true, .. } => ("✗ ", Role::Error),
         State::Done { .. } => ("✓ ", Role::Success),
@@ -367,7 +367,7 @@ impl Title<'_> {
     fn finish(mut self, call: &Call) -> Vec<Line> {
         if self.look.is_plain {
             let word = match call.state {
-                State::Writing | State::Waiting => " (waiting)",
+                State::Writing | State::Waiting | State::Asked => " (waiting)",
                 State::Running { .. } => " (running)",
                 State::Done { is_error: true, .. } => " (failed)",
                 State::Done { .. } => " (done)",

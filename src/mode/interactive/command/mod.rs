@@ -4,6 +4,7 @@ pub mod clipboard;
 pub mod editor;
 pub mod login;
 pub mod models;
+pub mod permissions;
 pub mod resume;
 pub mod session;
 pub mod settings;
@@ -17,7 +18,8 @@ use crate::base::distance::{Compare, between, letters};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::{self, Weight};
 use crate::mode::interactive::config;
-use crate::mode::interactive::effect::Effect;
+use crate::mode::interactive::dialog;
+use crate::mode::interactive::effect::{Effect, ThemeFor};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::work;
 use crate::runtime::Fatal;
@@ -54,6 +56,7 @@ pub const COMMANDS: &[Command] = &[
     row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
     row("todo", None, "What is left to do, as the model keeps it", session::todo),
     row("session", None, "What this session came to", session::info),
+    row("context", None, "What fills the model's window", session::context),
     row(
         "export",
         Some("[path]"),
@@ -68,10 +71,17 @@ pub const COMMANDS: &[Command] = &[
     row("model", Some("[model]"), "Choose the model", models::run),
     row("thinking", Some("[level]"), "Choose how much the model thinks", thinking::run),
     row("scoped-models", None, "Choose the models that keys change between", models::scope),
+    row("theme", None, "Choose the colours", |app, _| settings::choose_theme(app, ThemeFor::All)),
     row("settings", None, "Look at settings and change them", settings::run),
     row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
     row("logout", None, "Remove a stored sign-in or key", login::leave),
     row("tools", None, "Choose the tools of this session", models::tools),
+    row(
+        "permissions",
+        None,
+        "Choose which tool calls are asked about, and the rules for them",
+        permissions::run,
+    ),
     row("trust", None, "Decide whether this project is trusted", trust::run),
     row("help", None, "List the commands", help),
     row("hotkeys", None, "Show what keys do", hotkeys),
@@ -273,7 +283,5 @@ pub fn reloaded(app: &mut App, was_trusted: bool) {
 }
 
 fn hotkeys(app: &mut App, _: &str) {
-    let look = app.config.look();
-    let lines = card::text(&app.config.keymap.hotkeys(), &look);
-    app.print(lines);
+    app.open(dialog::hotkeys::hotkeys(&app.config.keymap));
 }

@@ -5,12 +5,15 @@
 
 pub mod approve;
 pub mod compose;
+pub mod context;
 pub mod fork;
 mod frame;
+pub mod hotkeys;
 pub mod list;
 pub mod login;
 pub mod model;
 pub mod model_levels;
+pub mod permissions;
 pub mod question;
 pub mod scope;
 pub mod sessions;

@@ -320,12 +320,12 @@ impl Rows for SettingRows {
         }
     }
 
-    fn hint_line(&self, look: &Look<'_>) -> Line {
+    fn hint_lines(&self, look: &Look<'_>) -> Vec<Line> {
         let mut hints = keys(self.hints(), look);
         if self.editing.is_none() {
             hints.push(", delete for the default", look.style(Role::Muted));
         }
-        hints
+        wrap(&hints, inside(look))
     }
 
     fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
