@@ -2,7 +2,7 @@
 
 use super::ask;
 use super::command::Refused;
-use super::flags::{Args, Mode};
+use super::flags::{Args, Mode, Unknown};
 use super::migrate;
 use super::model;
 use super::open;
@@ -20,12 +20,16 @@ use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
+use crate::runtime::job;
 use crate::runtime::outcome::Wanted;
+use crate::runtime::plan;
 use crate::runtime::recorded_tools::RecordedTools;
+use crate::runtime::selection::Selection;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::succession::{Folder, Succession};
 use crate::runtime::todo;
+use crate::runtime::undo::{Extent, Watch};
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
@@ -53,6 +57,8 @@ pub struct Launch {
     /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
+    /// Plan mode from the start; true if the plan is accepted without a question.
+    plan: Option<bool>,
 }
 
 /// How questions before a session are asked.
@@ -115,6 +121,9 @@ impl Launch {
         }
         let started_in = current_dir()?;
         let mut over = args.over.clone();
+        if let (true, Some(Selection::Only(names))) = (args.run.plan, &mut over.tools.selection) {
+            names.push(plan::NAME.to_owned());
+        }
         if let Some(file) = &args.run.output_schema {
             over.wanted = Some(Arc::new(output_schema(&started_in, file)?));
         }
@@ -136,6 +145,7 @@ impl Launch {
             },
             is_interactive,
             verbose: args.run.verbose,
+            plan: args.run.plan.then_some(args.run.yes),
         })
     }
 
@@ -167,6 +177,10 @@ impl Launch {
             return Err(problem.clone().into());
         }
         problems.iter().for_each(report::warning);
+        if args.run.plan && !found.is_empty() {
+            // An extension's own flag of the name comes first.
+            args.unknown.push(Unknown { name: plan::NAME.to_owned(), value: None, next: None });
+        }
         if !found.is_empty() {
             let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
             for flag in &args.unknown {
@@ -182,7 +196,7 @@ impl Launch {
     }
 
     /// Gives unknown flags to the extensions that registered them. The word behind a flag that takes a text is no message.
-    fn give_flags(&self, args: &mut Args) -> Result<(), Refused> {
+    fn give_flags(&mut self, args: &mut Args) -> Result<(), Refused> {
         let mut unknown = std::mem::take(&mut args.unknown);
         let mut words = Vec::new();
         if let Some(extensions) = &self.extensions {
@@ -198,6 +212,17 @@ impl Launch {
                     (None, None) => true.into(),
                 })
             });
+        }
+        if args.run.plan {
+            match unknown.iter().position(|flag| flag.name == plan::NAME) {
+                Some(own) => drop(unknown.remove(own)),
+                None => {
+                    self.plan = None;
+                    if let Some(Selection::Only(names)) = &mut self.over.tools.selection {
+                        names.pop_if(|name| name == plan::NAME);
+                    }
+                }
+            }
         }
         words.sort_unstable();
         for at in words.into_iter().rev().filter(|&at| at < args.messages.len()).collect::<Vec<_>>() {
@@ -259,6 +284,7 @@ impl Launch {
         cancel: &CancelToken,
     ) -> Result<Session, String> {
         let store = (!self.no_session).then(|| self.store(&inputs));
+        let plan = self.plan;
         let first = self.parts(inputs, log, name, None, cancel)?;
         self.questions = Questions::Never;
         let (launch, token) = (self.clone(), cancel.clone());
@@ -272,6 +298,9 @@ impl Launch {
         let succession = Succession::new(store, make, move |old| self.read_again(old));
         let session = Session::new(first, Some(succession), cancel);
         offer_tools(session.control());
+        if let Some(accepts) = plan {
+            session.control().begin_planning(accepts)?;
+        }
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
@@ -317,7 +346,7 @@ impl Launch {
         self.tell_address(&inputs.services, &model, cancel);
         record(&mut log, name, &context, &model, thinking).map_err(|error| error.to_string())?;
         let sandbox = sandbox::choose(&self.over.sandbox, &inputs.settings, &inputs.dirs, &inputs.cwd)?;
-        let place = Place::new(&log, sandbox, files);
+        let place = Place::new(&log, sandbox, files, self.watch(&inputs));
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
         let messages = context.messages.iter().map(|known| &known.message);
@@ -330,6 +359,19 @@ impl Launch {
             _ => (tools, Vec::new()),
         };
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
+    }
+
+    /// Returns the watch of the working folder, if what commands change should be undone.
+    fn watch(&self, inputs: &Inputs) -> Option<Arc<Watch>> {
+        let extent = match inputs.settings.word("undo.commands") {
+            "on" => Extent::All(inputs.settings.count("undo.maxBytes")),
+            "off" => return None,
+            _ if matches!(self.mode, "print" | "json") => return None,
+            // The pi that runs this one looks at what it changes.
+            _ if std::env::var_os("PI_CODING_AGENT").is_some() => return None,
+            _ => Extent::Small,
+        };
+        Some(Watch::new(&inputs.cwd, inputs.dirs.agent(), inputs.dirs.home(), extent))
     }
 
     /// Reloads the configuration of a conversation from its files.
@@ -387,6 +429,8 @@ fn current_dir() -> Result<PathBuf, String> {
 fn offer_tools(control: &Control) {
     helper::offer(control);
     todo::offer(control);
+    job::offer(control);
+    plan::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

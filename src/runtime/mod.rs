@@ -2,6 +2,7 @@
 
 pub mod addition;
 pub mod approval;
+mod aside;
 mod ask;
 mod clock;
 pub mod compaction;
@@ -15,6 +16,7 @@ pub mod expand;
 mod export;
 pub mod hook;
 mod image;
+pub mod job;
 pub mod limit;
 mod local_servers;
 mod model;
@@ -22,6 +24,7 @@ pub mod nested;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
+pub mod plan;
 pub mod prompt;
 pub mod reading;
 pub mod recorded_tools;

@@ -6,6 +6,7 @@
 use super::config::Config;
 use super::control::Parts;
 use super::session::Session;
+use super::todo;
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use serde_json::{Value, json};
@@ -216,6 +217,7 @@ impl Session {
     /// Waits a moment for handlers that are being started, and tells them that the session has begun.
     pub fn open(&self, reason: &str) {
         self.control().settle_hooks();
+        todo::show(self.control());
         self.tell("session_start", json!({"reason": reason}));
     }
 
@@ -238,6 +240,8 @@ impl Session {
         self.tell("session_shutdown", json!({"reason": reason, "targetSessionFile": target}));
         let previous = self.control().log().path().map(|path| path.to_string_lossy().into_owned());
         self.replace(parts)?;
+        self.control().restore_planning();
+        todo::show(self.control());
         self.control().settle_hooks();
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
         Ok(())

@@ -27,6 +27,7 @@ mod failure;
 mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod job;
 #[cfg(not(all(
     feature = "acp",
     feature = "clouds",
@@ -41,6 +42,7 @@ mod local;
 mod mcp;
 mod models;
 mod output;
+mod plan;
 mod print;
 mod protocol;
 mod question;
