@@ -12,10 +12,13 @@
 //! Not here: how a session is made from flags and settings ([`Host`] is the command line's).
 
 mod call;
+mod command;
 mod files;
 mod host;
+mod meter;
 mod mode;
 mod open;
+mod option;
 mod peer;
 mod permit;
 mod place;
@@ -23,6 +26,7 @@ mod prompt;
 mod replay;
 mod serve;
 mod typed;
+mod ui;
 mod update;
 mod work;
 

@@ -1,6 +1,9 @@
 //! A session's thread: prompts one after another, then the end.
 
+use super::command::{Command, Work};
 use super::files::Files;
+use super::meter::Meter;
+use super::open::Sessions;
 use super::peer::{AUTH_REQUIRED, Peer, Reply};
 use super::prompt::Prompt;
 use super::typed::title;
@@ -14,21 +17,47 @@ use crossbeam_channel::Receiver;
 use serde_json::json;
 
 pub enum Job {
-    Prompt { ticket: Ticket, prompt: Prompt, reply: Reply },
+    Prompt {
+        ticket: Ticket,
+        prompt: Prompt,
+        reply: Reply,
+    },
+    /// A command of pi itself.
+    Command {
+        ticket: Ticket,
+        text: String,
+        reply: Reply,
+    },
     Close(Reply),
 }
 
+impl Job {
+    /// The reply of a job that is not done.
+    pub fn reply(self) -> Reply {
+        let (Self::Prompt { reply, .. } | Self::Command { reply, .. } | Self::Close(reply)) = self;
+        reply
+    }
+}
+
 /// Runs jobs in turn until the channel closes, then closes the session.
-pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
+pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, peer: &Peer, files: &Files) {
     let mut closing = None;
+    let mut meter = Meter::start(&session, peer);
     for job in jobs {
         match job {
             Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
-                match answer(&mut session, id, ticket, prompt, peer) {
+                match answer(&mut session, &mut meter, ticket, prompt, peer) {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
                     Err((code, reason)) => reply.fail(code, reason),
                 }
+            }
+            Job::Command { ticket, text, reply } => {
+                if let Some(command) = Command::of(&text) {
+                    run(&command, &mut session, ticket, peer);
+                    sessions.tell_options(&session.header().id, peer);
+                }
+                reply.done(json!({"stopReason": "end_turn"}));
             }
             Job::Close(reply) => {
                 closing = Some(reply);
@@ -46,10 +75,24 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, f
     }
 }
 
+/// Runs a command, and shows its result as an answer. The model sees nothing of it.
+fn run(command: &Command<'_>, session: &mut Session, ticket: Ticket, peer: &Peer) {
+    let mut updates = updates(session, peer);
+    let work = Work { session, updates: &mut updates, cancel: &ticket.cancel };
+    let text = command.run(work);
+    updates.begin_answer();
+    updates.say(&text);
+}
+
+fn updates(session: &Session, peer: &Peer) -> Updates {
+    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
+    Updates::new(peer.clone(), session.header().id, workspace, describer)
+}
+
 /// Answers a prompt. Returns the stop reason, or code and text of an error.
 fn answer(
     session: &mut Session,
-    id: &str,
+    meter: &mut Meter,
     ticket: Ticket,
     prompt: Prompt,
     peer: &Peer,
@@ -62,14 +105,15 @@ fn answer(
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
-    let mut updates = Updates::new(peer.clone(), id.to_owned(), workspace, describer);
+    let id = session.header().id;
+    let mut updates = updates(session, peer);
+    let control = session.control().clone();
     let before = session.control().snapshot();
     let title = title(&text);
     let mut accepted = || {
         if before.message_count == 0 && before.session_name.is_none() {
             peer.update(
-                id,
+                &id,
                 &json!({"sessionUpdate": "session_info_update", "title": title, "updatedAt": now_iso()}),
             );
         }
@@ -77,6 +121,7 @@ fn answer(
     let message = user_message(text, images);
     let asked = session.ask(ticket, message, &mut accepted, &mut |event| {
         updates.event(event);
+        meter.event(event, &control, peer);
         Ok(())
     });
     updates.end_open_calls();
