@@ -102,7 +102,7 @@ fn the_terminal_lists_and_stops_jobs() {
     screen.send("/jobs");
     screen.wait_for("j1 is running since");
     screen.send("/jobs j1");
-    screen.wait_for("two");
+    screen.wait_until("the output", |shown| shown.lines().any(|line| line.trim() == "two"));
     screen.send("/jobs stop j1");
     screen.wait_for("j1 ended with exit code 143 after");
     screen.send("/jobs nope");

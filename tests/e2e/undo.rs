@@ -91,7 +91,7 @@ fn what_undo_needs_is_private_and_goes_with_the_session() {
     world.pi().args(["sessions", "rm", id, "--yes"]).run().success();
     assert!(!folder.exists());
     world.pi().words("undo").run().fails_with(1).stderr_has("no session of this folder");
-    world.pi().words("undo x").run().fails_with(2).stderr_has("pi undo [<n>]");
+    world.pi().words("undo x").run().fails_with(2).stderr_has("pi undo <n>");
 }
 
 #[test]
@@ -252,12 +252,10 @@ fn print_mode_does_not_pay_and_says_what_it_does_not_know() {
     assert!(!world.agent_dir().join("checkpoints").exists());
     world.pi().words("undo").run().success().stderr_has("nothing to undo");
     // A process that was killed in the middle of a command.
-    let (world, _server) = self::world(bash("echo n >n; sleep 300"));
+    let (world, _server) = self::world(bash("echo n >n; echo up; sleep 300"));
     let mut client = crate::rpc::client(&world, "--model mock/m1");
     client.prompt("go").unwrap();
-    while !world.work().join("n").exists() {
-        client.next_event().unwrap();
-    }
+    while !client.next_event().unwrap()["partialResult"].to_string().contains("up") {}
     std::process::Command::new("kill").args(["-9", &client.pid().to_string()]).status().unwrap();
     drop(client);
     world.pi().words("undo").run().stderr_has("pi ended while it ran");
@@ -266,24 +264,21 @@ fn print_mode_does_not_pay_and_says_what_it_does_not_know() {
 #[test]
 #[cfg(feature = "interactive")]
 fn the_terminal_goes_back_to_a_prompt() {
-    use crate::screen::{ENTER, ESCAPE, started};
+    use crate::screen::{ENTER, started};
     let (world, server) =
         world(bash("echo two >a.txt").into_iter().chain(bash("rm a.txt")).chain([Reply::text("ok")]));
     world.write("a.txt", "one\n");
-    world.write_config("settings.json", r#"{"doubleEscapeAction": "rewind"}"#);
     let screen = started(&world, "");
     for text in ["first thing", "second thing"] {
         screen.send(text);
-        screen.wait_until("the end", |shown| {
-            shown.matches("done").count() > usize::from(text == "second thing")
-        });
+        let ends = 1 + usize::from(text == "second thing");
+        screen.wait_until("the end", |shown| shown.matches("Worked").count() == ends);
     }
     assert!(!world.work().join("a.txt").exists());
-    screen.type_keys(ESCAPE);
-    screen.type_keys(ESCAPE);
+    screen.send("/rewind");
     screen.wait_for("Conversation, files or both");
     screen.type_keys("first");
-    screen.wait_until_gone("second thing │");
+    screen.wait_for("→ first thing");
     screen.type_keys(ENTER);
     screen.wait_for("What goes back to before this prompt?");
     screen.type_keys(ENTER);
@@ -291,10 +286,12 @@ fn the_terminal_goes_back_to_a_prompt() {
     screen.type_keys(ENTER);
     screen.wait_for("Navigated to selected point");
     assert_eq!(world.read("a.txt"), "one\n");
-    screen.type_keys("\x15other\r");
+    // The prompt is in the editor again.
+    screen.send(", but other");
     screen.wait_for("ok");
     screen.quit();
     let requests = server.requests();
     let told = serde_json::to_string(requests[4].messages()).unwrap();
-    assert!(!told.contains("first thing") && told.contains("other"), "{told}");
+    assert!(told.contains("first thing, but other") && !told.contains("second thing"), "{told}");
+    assert_eq!(told.matches("first thing").count(), 1, "{told}");
 }

@@ -454,7 +454,6 @@ const UNSEEN: &[&str] = &[
     "Event.session/parentSession",
     "Message.custom",
     "Entry.usage",
-    "Entry.custom",
     "Entry.custom_message",
     "Entry.damaged",
 ];

@@ -14,10 +14,11 @@ mod scan;
 
 pub use item::{Changed, Thing};
 
-use super::journal::hash;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
+use crate::base::hex::hex;
 use crossbeam_channel::{Receiver, bounded, select};
+use ring::digest::{SHA256, digest};
 use scan::{Limits, Tree};
 use std::fs::File;
 use std::io;
@@ -74,7 +75,8 @@ impl Watch {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let agent = agent.canonicalize().unwrap_or_else(|_| agent.to_owned());
         let mut name = root.file_name().unwrap_or_default().to_os_string();
-        name.push(format!("-{}", hash(root.as_os_str().as_bytes()).get(..12).unwrap_or_default()));
+        let hash = hex(digest(&SHA256, root.as_os_str().as_bytes()).as_ref());
+        name.push(format!("-{}", hash.get(..12).unwrap_or_default()));
         let state = match agent.starts_with(&root) {
             true => State::Off(format!("{} holds the agent folder, too", root.display())),
             false => State::Idle,
