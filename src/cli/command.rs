@@ -112,6 +112,12 @@ impl Command {
             (Some(Mode::Rpc), _) => Self::Rpc,
             (Some(Mode::Text | Mode::Json) | None, _) => Self::Prompt,
         };
+        if run.yes && !run.plan {
+            return refuse("--yes accepts a plan, and requires --plan");
+        }
+        if run.plan && run.mode == Some(Mode::Acp) {
+            return refuse("--plan is not supported in ACP mode");
+        }
         if let (Some(provider), None) = (&model.provider, &model.model) {
             return refuse(&format!(
                 "--provider requires --model (for example: --provider {provider} --model <pattern>)"
@@ -205,6 +211,8 @@ mod tests {
                 FAILED,
             ),
             ("--provider p -p x", "--provider requires --model", FAILED),
+            ("--yes -p x", "--yes accepts a plan", FAILED),
+            ("--plan --mode acp", "--plan is not supported", FAILED),
         ];
         for (words, expected, code) in rows {
             let (text, given) = of(words).unwrap_err();

@@ -66,6 +66,10 @@ pub struct RunArgs {
     pub dash: bool,
     /// The path of a JSON schema.
     pub output_schema: Option<String>,
+    /// True to begin in plan mode.
+    pub plan: bool,
+    /// True to accept plans without a question.
+    pub yes: bool,
 }
 
 /// The session to open, and its folder.

@@ -2,7 +2,7 @@
 
 use super::ask;
 use super::command::Refused;
-use super::flags::{Args, Mode};
+use super::flags::{Args, Mode, Unknown};
 use super::migrate;
 use super::model;
 use super::open;
@@ -22,12 +22,16 @@ use crate::resources::settings::Settings;
 use crate::runtime::command_hook;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
+use crate::runtime::job;
 use crate::runtime::outcome::Wanted;
+use crate::runtime::plan;
 use crate::runtime::recorded_tools::RecordedTools;
+use crate::runtime::selection::Selection;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::succession::{Folder, Next, Renewal, Succession};
 use crate::runtime::todo;
+use crate::runtime::undo::{Extent, Watch};
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
@@ -59,6 +63,8 @@ pub struct Launch {
     is_offline: bool,
     /// True once the packages of `--extension` were fetched.
     has_fetched: Arc<AtomicBool>,
+    /// Plan mode from the start; true if the plan is accepted without a question.
+    plan: Option<bool>,
 }
 
 /// How questions before a session are asked.
@@ -121,6 +127,9 @@ impl Launch {
         }
         let started_in = current_dir()?;
         let mut over = args.over.clone();
+        if let (true, Some(Selection::Only(names))) = (args.run.plan, &mut over.tools.selection) {
+            names.push(plan::NAME.to_owned());
+        }
         if let Some(file) = &args.run.output_schema {
             over.wanted = Some(Arc::new(output_schema(&started_in, file)?));
         }
@@ -145,6 +154,7 @@ impl Launch {
             verbose: args.run.verbose,
             is_offline: args.run.offline,
             has_fetched: Arc::default(),
+            plan: args.run.plan.then_some(args.run.yes),
         })
     }
 
@@ -181,6 +191,10 @@ impl Launch {
         }
         problems.iter().for_each(report::warning);
         inputs.adds_tools = !found.is_empty();
+        if args.run.plan && !found.is_empty() {
+            // An extension's own flag of the name comes first.
+            args.unknown.push(Unknown { name: plan::NAME.to_owned(), value: None, next: None });
+        }
         let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
         for flag in &args.unknown {
             about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
@@ -193,7 +207,7 @@ impl Launch {
     }
 
     /// Gives unknown flags to the extensions that registered them. The word behind a flag that takes a text is no message.
-    fn give_flags(&self, args: &mut Args) -> Result<(), Refused> {
+    fn give_flags(&mut self, args: &mut Args) -> Result<(), Refused> {
         let mut unknown = std::mem::take(&mut args.unknown);
         let mut words = Vec::new();
         if let Some(extensions) = &self.extensions {
@@ -209,6 +223,17 @@ impl Launch {
                     (None, None) => true.into(),
                 })
             });
+        }
+        if args.run.plan {
+            match unknown.iter().position(|flag| flag.name == plan::NAME) {
+                Some(own) => drop(unknown.remove(own)),
+                None => {
+                    self.plan = None;
+                    if let Some(Selection::Only(names)) = &mut self.over.tools.selection {
+                        names.pop_if(|name| name == plan::NAME);
+                    }
+                }
+            }
         }
         words.sort_unstable();
         for at in words.into_iter().rev().filter(|&at| at < args.messages.len()).collect::<Vec<_>>() {
@@ -279,6 +304,7 @@ impl Launch {
         cancel: &CancelToken,
     ) -> Result<Session, String> {
         let store = (!self.no_session).then(|| self.store(&inputs));
+        let plan = self.plan;
         let first = self.parts(inputs, log, name, None, cancel)?;
         self.questions = Questions::Never;
         let (launch, token) = (self.clone(), cancel.clone());
@@ -292,6 +318,9 @@ impl Launch {
         let succession = Succession::new(store, make, move |old, why| self.read_again(old, why));
         let session = Session::new(first, Some(succession), cancel);
         offer_tools(session.control());
+        if let Some(accepts) = plan {
+            session.control().begin_planning(accepts)?;
+        }
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
@@ -360,7 +389,7 @@ impl Launch {
         self.tell_address(&inputs.services, &model, cancel);
         record(&mut log, name, &context, &model, thinking).map_err(|error| error.to_string())?;
         let sandbox = sandbox::choose(&self.over.sandbox, &inputs.settings, &inputs.dirs, &inputs.cwd)?;
-        let place = Place::new(&log, sandbox, files);
+        let place = Place::new(&log, sandbox, files, self.watch(&inputs));
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
         let messages = context.messages.iter().map(|known| &known.message);
@@ -387,6 +416,19 @@ impl Launch {
         let waits = wanted.iter().flatten().any(|name| !known.contains(name));
         let providers = extensions.providers(waits);
         inputs.services.lend(providers);
+    }
+
+    /// Returns the watch of the working folder, if what commands change should be undone.
+    fn watch(&self, inputs: &Inputs) -> Option<Arc<Watch>> {
+        let extent = match inputs.settings.word("undo.commands") {
+            "on" => Extent::All(inputs.settings.count("undo.maxBytes")),
+            "off" => return None,
+            _ if matches!(self.mode, "print" | "json") => return None,
+            // The pi that runs this one looks at what it changes.
+            _ if std::env::var_os("PI_CODING_AGENT").is_some() => return None,
+            _ => Extent::Small,
+        };
+        Some(Watch::new(&inputs.cwd, inputs.dirs.agent(), inputs.dirs.home(), extent))
     }
 
     /// Reloads the configuration of a conversation from its files.
@@ -454,6 +496,8 @@ fn offer_tools(control: &Control) {
     helper::offer(control);
     todo::offer(control);
     command_hook::offer(control);
+    job::offer(control);
+    plan::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

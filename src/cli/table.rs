@@ -104,6 +104,8 @@ pub const GROUPS: &[Group] = &[
         row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
+        row("plan", None, No, Switch(|args| &mut args.run.plan), "Begin in plan mode: look around, change nothing, propose a plan (pi docs plan)"),
+        row("yes", None, No, Switch(|args| &mut args.run.yes), "With --plan: accept the plan and carry it out"),
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
         row("ask-tools", None, Required("all|writes|list"), With(|args, text| put(&mut args.over.approval.mode, Some(permission::Mode::parse(&text)))), "Ask before these tools run: all, those that may change something, or the named ones (pi docs permissions)"),
         row("allow-tools", None, Required("list"), With(|args, text| put(&mut args.over.approval.allowed, list(&text))), "Do not ask about these"),

@@ -19,6 +19,8 @@ pub fn command(
     let words = words(helper, folder, turns_max, &mut notes);
     let mut command = Command::new(lifeline::program()?);
     command.arg0("pi").args(words).current_dir(&helper.config.workspace.cwd);
+    // The session looks at what its helpers change.
+    command.env("PI_CODING_AGENT", "true");
     set_apart(&mut command);
     Ok((command, notes))
 }
@@ -142,7 +144,7 @@ fn words(
         ("--no-mcp", !tools.iter().any(|name| name.starts_with("mcp__"))),
         ("--no-skills", only_named),
         ("--no-context-files", over.resources.no_context_files),
-        ("--read-only", over.tools.read_only),
+        ("--read-only", over.tools.read_only || control.is_planning()),
         ("--sandbox-net", over.sandbox.network),
         ("--approve", config.trusts_project),
         ("--no-approve", !config.trusts_project),

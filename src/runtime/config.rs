@@ -14,7 +14,7 @@ use super::permission::Policy;
 use super::prompt::Source;
 use super::selection::{self, Selection};
 use super::service::Services;
-use super::undo::Journal;
+use super::undo::{Journal, Watch};
 use crate::agent::queue::QueueMode;
 use crate::agent::tool::Tool;
 use crate::auth::credential::Credentials;
@@ -78,6 +78,7 @@ pub struct Config {
     pub over: Overrides,
     /// The folder that paths of the overrides are relative to.
     pub started_in: PathBuf,
+    pub agent_dir: PathBuf,
 }
 
 impl Config {
@@ -380,8 +381,13 @@ pub struct Place {
 
 impl Place {
     /// Makes the place for the conversation of `log`. `over` wraps the backend, for instance to read files
-    /// from an editor before the disk.
-    pub fn new(log: &Log, sandbox: Option<Arc<Sandbox>>, over: Option<&Over>) -> Self {
+    /// from an editor before the disk. `watch` tells what commands change.
+    pub fn new(
+        log: &Log,
+        sandbox: Option<Arc<Sandbox>>,
+        over: Option<&Over>,
+        watch: Option<Arc<Watch>>,
+    ) -> Self {
         let disk: Arc<dyn Backend> = match sandbox {
             Some(sandbox) => Arc::new(Confined { sandbox }),
             None => Arc::new(Local),
@@ -392,7 +398,8 @@ impl Place {
         };
         match log.path() {
             Some(path) => {
-                Self { backend, outputs: Arc::new(Beside::new(path)), changes: Arc::new(Journal::new(path)) }
+                let changes = Arc::new(Journal::watching(path, watch));
+                Self { backend, outputs: Arc::new(Beside::new(path)), changes }
             }
             None => Self { backend, outputs: Arc::new(Passing::default()), changes: Arc::new(Forgotten) },
         }
@@ -461,6 +468,7 @@ pub fn configure(
         agents,
         over: over.clone(),
         started_in: inputs.started_in,
+        agent_dir: inputs.dirs.agent().to_owned(),
         services: inputs.services,
         settings: inputs.settings,
     };

@@ -2,6 +2,7 @@
 
 pub mod addition;
 pub mod approval;
+mod aside;
 mod ask;
 mod clock;
 pub mod command_hook;
@@ -18,6 +19,7 @@ mod export;
 pub mod filling;
 pub mod hook;
 pub mod image;
+pub mod job;
 pub mod limit;
 mod local_servers;
 mod model;
@@ -27,6 +29,7 @@ pub mod outline;
 pub mod output_dir;
 pub mod overlay;
 pub mod permission;
+pub mod plan;
 pub mod prompt;
 pub mod reading;
 pub mod recorded_tools;

@@ -105,6 +105,9 @@ impl Control {
         let tool = self
             .callable(&call.name)
             .ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
+        if let Some(reason) = self.refusal_while_planning(tool.info()) {
+            return Err(ToolError::new(reason));
+        }
         let shaped = tool.prepare(call.arguments.clone());
         let spec = &tool.info().spec;
         let arguments = schema::validate(&spec.name, &spec.parameters, &shaped)?;

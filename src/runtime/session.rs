@@ -26,6 +26,7 @@ use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
 use crate::tools::Workspace;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 pub struct Session {
@@ -248,6 +249,7 @@ impl Session {
             listener,
             cancel,
             hooked: self.control.hooked(),
+            looking: HashMap::new(),
             system_prompt: preparation.system_prompt,
             turns: 0,
             attempt: 0,

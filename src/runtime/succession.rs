@@ -6,6 +6,7 @@
 use super::config::Config;
 use super::control::Parts;
 use super::session::Session;
+use super::todo;
 use super::ui::{Change, Problem};
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
@@ -275,6 +276,7 @@ impl Session {
     /// Waits a moment for handlers that are being started, and tells them that the session has begun.
     pub fn open(&mut self, reason: &str) {
         self.control().settle_hooks();
+        todo::show(self.control());
         self.tell("session_start", json!({"reason": reason}));
         self.discover_or_report(if reason == "reload" { reason } else { "startup" });
     }
@@ -308,6 +310,8 @@ impl Session {
         // Also if the file of the conversation before could not be closed: this one goes on.
         enter();
         replaced?;
+        self.control().restore_planning();
+        todo::show(self.control());
         self.control().settle_hooks();
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
         self.discover_or_report("startup");

@@ -54,6 +54,7 @@ fn session(dir: &TempDir) -> Session {
             agents: Default::default(),
             over: Default::default(),
             started_in: dir.path().to_owned(),
+            agent_dir: Default::default(),
             trusts_project: true,
         },
     };

@@ -31,6 +31,7 @@ mod failure;
 mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod job;
 #[cfg(not(all(
     feature = "acp",
     feature = "clouds",
@@ -54,6 +55,7 @@ mod output;
 mod package;
 #[cfg(feature = "interactive")]
 mod permission;
+mod plan;
 mod print;
 mod protocol;
 mod question;

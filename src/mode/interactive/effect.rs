@@ -155,15 +155,31 @@ pub enum Effect {
     /// A fork was opened; the prompt that it ends before.
     Forked(String),
 
+    /// The answer to a question beside the conversation.
+    AnswerAside(Result<String, String>),
+    /// The first message of a new session.
+    HandOff(Result<String, String>),
+    HandedOff(String),
+    ListRewinds(Vec<ForkPoint>),
+    /// Asks what goes back to before this prompt.
+    AskRewind(String),
+    Rewind {
+        id: String,
+        files: bool,
+        conversation: bool,
+    },
     PlanUndo(Box<UndoPlan>),
     Undo {
         session: PathBuf,
         plans: Vec<Plan>,
         forces: bool,
+        /// Entry that the conversation goes to afterwards.
+        goes_to: Option<String>,
     },
     Undone {
         done: Vec<Undone>,
         problem: Option<String>,
+        goes_to: Option<String>,
     },
 
     ChooseProvider(Option<Way>),
@@ -352,4 +368,8 @@ pub struct UndoPlan {
     /// Plans, each with the diff to show.
     pub plans: Vec<(Plan, Option<String>)>,
     pub doubts: Vec<String>,
+    /// What is not known of the time that is undone.
+    pub unseen: Vec<String>,
+    /// Entry that the conversation goes to afterwards.
+    pub goes_to: Option<String>,
 }

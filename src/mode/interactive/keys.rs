@@ -262,6 +262,7 @@ fn interrupt(app: &mut App, now: Instant) {
         let config = app.control.config();
         match config.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
             Some("fork") => command::run(app, "/fork"),
+            Some("rewind") => command::run(app, "/rewind"),
             Some("none") => false,
             _ => command::run(app, "/tree"),
         };

@@ -6,8 +6,8 @@ use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
-    self, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree, trust,
-    undo,
+    self, aside, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree,
+    trust, undo,
 };
 use super::complete;
 use super::config::is_dumb;
@@ -217,8 +217,16 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Forked(text) => tree::forked(app, &text),
 
         Effect::PlanUndo(plan) => undo::ask(app, *plan),
-        Effect::Undo { session, plans, forces } => undo::carry_out(app, session, plans, forces),
-        Effect::Undone { done, problem } => undo::undone(app, &done, problem.as_deref()),
+        Effect::Undo { session, plans, forces, goes_to } => {
+            undo::carry_out(app, session, plans, forces, goes_to);
+        }
+        Effect::Undone { done, problem, goes_to } => undo::undone(app, &done, problem.as_deref(), goes_to),
+        Effect::AnswerAside(answer) => aside::answered(app, answer),
+        Effect::HandOff(message) => aside::hand_off(app, message),
+        Effect::HandedOff(text) => aside::handed_off(app, &text),
+        Effect::ListRewinds(points) => undo::list_prompts(app, &points),
+        Effect::AskRewind(id) => undo::ask_rewind(app, id),
+        Effect::Rewind { id, files, conversation } => undo::rewind_to(app, id, files, conversation),
 
         Effect::ChooseProvider(way) => login::choose(app, way, ""),
         Effect::SignIn(method) => login::begin(app, method),

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const ALLOW: &str = "Allow";
-const ALWAYS: &str = "Always allow";
 const DENY: &str = "Deny";
 
 /// Maximum characters of a call that is asked about.
@@ -51,10 +50,14 @@ impl Approver for ClientUi {
         }
         let arguments = Value::Object(question.arguments.clone()).to_string();
         let title = format!("{} {}", question.who(), excerpt(&squeezed(&arguments), CALL_MAX));
-        let options = [ALLOW, ALWAYS, DENY].map(str::to_owned);
-        match self.ask(&Dialog::Select { title: &title, options: &options }, None, cancel).as_deref() {
-            Some(ALLOW) => Decision::Allow,
-            Some(ALWAYS) => Decision::AllowAlways,
+        let always = question.always.iter().map(|always| format!("Always allow {} (this session)", always.label));
+        let always: Vec<String> = always.collect();
+        let options = [vec![ALLOW.to_owned()], always.clone(), vec![DENY.to_owned()]].concat();
+        let chosen = self.ask(&Dialog::Select { title: &title, options: &options }, None, cancel);
+        let index = always.iter().position(|label| Some(label) == chosen.as_ref());
+        match (chosen.as_deref(), index.and_then(|index| question.always.get(index))) {
+            (Some(ALLOW), _) => Decision::Allow,
+            (_, Some(always)) => Decision::AllowAlways(always.rules.clone()),
             // What is not understood is no permission.
             _ => Decision::Deny(None),
         }

@@ -12,6 +12,7 @@ use crate::runtime::ui::{Problem, Ui};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 impl Control {
     /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
@@ -62,10 +63,16 @@ impl Control {
     /// Sets the surface that reaches the user. The tool that asks him is offered if he can answer.
     pub fn set_ui(&self, ui: Arc<dyn Ui>) {
         if ui.is_attended() {
+            let limit = self.config().settings.number("ask.timeoutSeconds");
+            let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let addition = ask::addition(ui.clone(), limit);
             // A tool of the program itself is never refused.
-            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, ask::addition(ui.clone()));
+            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, addition);
         }
         *self.0.ui.lock().unwrap_or_else(PoisonError::into_inner) = Some(ui);
+        if self.is_planning() {
+            self.show_planning();
+        }
     }
 
     pub fn ui(&self) -> Option<Arc<dyn Ui>> {

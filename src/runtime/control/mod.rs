@@ -18,6 +18,7 @@ mod tools;
 
 pub use super::task::Streaming;
 pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
+pub(super) use state::Planning;
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Ticket};
 
@@ -41,6 +42,7 @@ use crate::llm::message::{Block, Content, Usage, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
 use crate::session::Conversation;
+use crate::tools::job::Jobs;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
 use serde_json::{Map, Value};
@@ -76,7 +78,13 @@ struct Shared {
     hooks: Mutex<Hooked>,
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
+    jobs: Jobs,
+    planning: Mutex<Option<Planning>>,
+    adapt: Mutex<Option<Adapt>>,
 }
+
+/// Makes the tools of a request out of the active ones.
+pub type Adapt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
 /// Tasks that may wait for the session's thread.
 const TASKS_MAX: usize = 64;
@@ -115,6 +123,9 @@ impl Control {
             hooks: Mutex::default(),
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
+            jobs: Jobs::default(),
+            planning: Mutex::default(),
+            adapt: Mutex::default(),
         }))
     }
 
@@ -197,6 +208,21 @@ impl Control {
         self.state().config.clone()
     }
 
+    /// Sets what makes the tools of a request out of the active ones.
+    pub(super) fn set_adapt(&self, adapt: Adapt) {
+        *self.0.adapt.lock().unwrap_or_else(PoisonError::into_inner) = Some(adapt);
+    }
+
+    /// Plan mode, if it is on.
+    pub(super) fn planning(&self) -> MutexGuard<'_, Option<Planning>> {
+        self.0.planning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The commands that run in the background.
+    pub fn jobs(&self) -> &Jobs {
+        &self.0.jobs
+    }
+
     /// Hands work to the session's thread, which may be busy with a run before.
     pub fn hand_over(&self, task: Task) -> Result<(), String> {
         self.0.tasks.0.try_send(task).map_err(|_| "Too many tasks wait for the session".to_owned())
@@ -225,11 +251,13 @@ impl Control {
 
     /// Returns the agent of the next request. Its tools replace placeholders of secrets and ask for approval.
     pub(super) fn agent(&self) -> Agent {
+        let adapt = self.0.adapt.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let state = self.state();
+        let adapted = adapt.map(|adapt| adapt(&state.tools));
         Agent {
             model: state.model.clone(),
             thinking: state.thinking,
-            tools: self.guarded(&state.config, &state.tools),
+            tools: self.guarded(&state.config, adapted.as_ref().unwrap_or(&state.tools)),
             sequential: state.switches.interrupt == InterruptMode::Immediate,
         }
     }
@@ -276,12 +304,12 @@ impl Control {
         self.log().messages()
     }
 
-    /// Cancels the run, its retry and the compaction under way. Does not wait for their end.
+    /// Cancels the run, its retry, the compaction and the questions beside the conversation under way. Does not wait for their end.
     pub fn abort(&self) {
         let under_way: Vec<CancelToken> = {
             let state = self.state();
             let all = [&state.run, &state.retry, &state.compaction];
-            all.into_iter().flatten().cloned().collect()
+            all.into_iter().flatten().chain(&state.asides).cloned().collect()
         };
         under_way.iter().for_each(CancelToken::cancel);
     }

@@ -186,7 +186,10 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .arg(script(&command.text))
         .env_clear()
         .envs(&command.env)
-        .stdin(null::input()?)
+        .stdin(match &command.input {
+            Some(input) => input.for_child()?,
+            None => null::input()?.into(),
+        })
         .stdout(writer.try_clone()?)
         .stderr(writer);
     let (family, wake) = launch(id, process, command.keep_background, |_| {})?;
@@ -332,6 +335,11 @@ impl Child for LocalChild {
 
     fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
         self.family.killer()
+    }
+
+    fn terminator(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let family = self.family.clone();
+        Arc::new(move || family.terminate())
     }
 }
 

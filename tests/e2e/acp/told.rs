@@ -165,3 +165,25 @@ fn servers_that_are_not_used_are_named_in_the_session() {
         assert!(text.starts_with("MCP servers of the editor are not used: tickets"), "{text}");
     }
 }
+
+#[test]
+fn the_list_of_what_is_left_is_a_plan() {
+    let todo = |arguments: Value| Reply::tool("t", "todo", &arguments);
+    let (world, _server) = crate::world([
+        todo(json!({"op": "set", "items": ["one", "two", "three"]})),
+        todo(json!({"op": "drop", "item": "two"})),
+        Reply::text("done").finish("length"),
+    ]);
+    let mut editor = Editor::start(&world, "--tools +todo");
+    editor.initialize(json!({}));
+    let session = editor.new_session(&world);
+    let answer = editor.prompt(&session, "x");
+    let plans = of_kind(&answer, "plan");
+    let entry = |text: &str, status: &str| json!({"content": text, "priority": "medium", "status": status});
+    assert_eq!(plans.len(), 2);
+    assert_eq!(
+        plans[0]["entries"],
+        json!([entry("one", "in_progress"), entry("two", "pending"), entry("three", "pending")])
+    );
+    assert_eq!(plans[1]["entries"], json!([entry("one", "in_progress"), entry("three", "pending")]));
+}

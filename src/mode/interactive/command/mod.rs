@@ -1,7 +1,9 @@
 //! The slash commands: one table of names, descriptions and functions.
 
+pub mod aside;
 pub mod clipboard;
 pub mod editor;
+pub mod jobs;
 pub mod login;
 pub mod models;
 pub mod permissions;
@@ -53,7 +55,17 @@ pub const COMMANDS: &[Command] = &[
     row("resume", None, "Go on with another session", resume::list),
     row("tree", None, "Go to another entry of this session", tree::tree),
     row("fork", None, "Begin anew at an earlier prompt, in a new session", tree::fork),
-    row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
+    row("undo", Some("[n|all]"), "Take back what was done to files since the last prompt", undo::run),
+    row("rewind", None, "Go back to an earlier prompt: conversation, files or both", undo::rewind),
+    row(
+        "jobs",
+        Some("[id]"),
+        "Commands in the background: list, look at, run, stop, send text to",
+        jobs::run,
+    ),
+    row("plan", Some("[off|prompt]"), "Plan mode: look around and propose, change nothing", aside::plan),
+    row("btw", Some("<question>"), "Ask beside the conversation, which never sees it", aside::btw),
+    row("handoff", Some("<goal>"), "Begin a new session with what matters for a goal", aside::handoff),
     row("todo", None, "What is left to do, as the model keeps it", session::todo),
     row("session", None, "What this session came to", session::info),
     row("context", None, "What fills the model's window", session::context),
