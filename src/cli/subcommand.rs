@@ -53,7 +53,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show"], resource::agents),
     row("extension", "new <name>", "write an extension that works, with a test", || vec!["new", "--lang", "python", "node", "sh", "rust"], extension::run),
     row("extensions", "", "programs that extend pi, as they are loaded", || vec!["--json"], extensions::run),
-    row("install", "<source>", "add a package: npm:name, git:host/owner/name, a path", || vec!["--local", "--approve", "--no-approve", "--scripts", "--offline"], package::install),
+    row("install", "<source>", "add a package: npm:name, git:host/owner/name", || vec!["--local", "--approve", "--no-approve", "--scripts", "--offline"], package::install),
     row("remove", "<source>", "take a package away", || vec!["--local", "--approve", "--no-approve"], package::remove),
     row("list", "", "the packages", || vec!["--approve", "--no-approve"], package::list),
     row("mcp", "<command>", "servers of tools (Model Context Protocol)", || vec!["add", "list", "login", "logout", "remove", "test"], mcp::run),

@@ -127,14 +127,14 @@ impl Resource {
         if rules.is_empty() && empty_unloads {
             return Override::Unload;
         }
-        let said = rules.iter().filter_map(Value::as_str).filter_map(|rule| {
+        let mut said = rules.iter().filter_map(Value::as_str).filter_map(|rule| {
             let (sign, target) = signed(rule);
             names.iter().any(|name| name == target).then_some(match sign {
                 Some('!' | '-') => Override::Unload,
                 _ => Override::Load,
             })
         });
-        said.last().unwrap_or(Override::Inherit)
+        said.next_back().unwrap_or(Override::Inherit)
     }
 
     /// Writes into the project's settings what it says of the resource. `inherited` is true for a resource that the

@@ -72,7 +72,7 @@ impl Installer {
     /// Installs a package, or brings an installed one to what its source names.
     pub fn install(&self, source: &PackageSource, store: &Store) -> Result<(), String> {
         match source {
-            PackageSource::Npm { spec, .. } => self.npm_install(&[spec.clone()], store),
+            PackageSource::Npm { spec, .. } => self.npm_install(std::slice::from_ref(spec), store),
             PackageSource::Git { .. } => self.git_install(source, store),
             PackageSource::Local(_) => Ok(()),
         }

@@ -183,7 +183,9 @@ mod tests {
 
     #[test]
     fn sources_of_npm() {
-        let rows: &[(&str, Option<(&str, Option<&str>, bool)>)] = &[
+        /// Source; name, version, whether it is pinned.
+        type Row<'a> = (&'a str, Option<(&'a str, Option<&'a str>, bool)>);
+        let rows: &[Row<'_>] = &[
             ("npm:foo", Some(("foo", None, false))),
             ("npm: foo@1.2.3 ", Some(("foo", Some("1.2.3"), true))),
             ("npm:@a/b", Some(("@a/b", None, false))),
@@ -216,8 +218,10 @@ mod tests {
 
     #[test]
     fn sources_of_git() {
+        /// Source; URL, host, path, reference.
+        type Row<'a> = (&'a str, Option<(&'a str, &'a str, &'a str, Option<&'a str>)>);
         let github = |reference| Some(("https://github.com/u/r", "github.com", "u/r", reference));
-        let rows: &[(&str, Option<(&str, &str, &str, Option<&str>)>)] = &[
+        let rows: &[Row<'_>] = &[
             ("git:github.com/u/r", github(None)),
             ("git:github.com/u/r@v1", github(Some("v1"))),
             ("https://github.com/u/r", github(None)),
