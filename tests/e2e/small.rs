@@ -17,7 +17,7 @@ fn lists_can_be_used_on_five_rows_of_twenty_cells() {
     screen.resize(20, 5);
     for (command, row) in [
         ("/model", "Type to search"),
-        ("/settings", "Auto-compact"),
+        ("/settings", "Auto-comp"),
         ("/permissions", "What no rule"),
         ("/hotkeys", "→ /"),
     ] {
