@@ -7,7 +7,7 @@ use crate::mode::signal;
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::session::id::is_session_id;
-use crate::session::{Log, SessionError};
+use crate::session::{Log, SessionError, upkeep};
 use crate::tools::backend::Over;
 use std::path::Path;
 
@@ -90,6 +90,21 @@ impl Host for Opener {
             NotStarted::NoModel(reason) => Refusal::NoModel(reason),
             NotStarted::Failed(reason) => Refusal::Failed(reason),
         })
+    }
+
+    fn delete(&mut self, id: &str) -> Result<(), Refusal> {
+        let inputs = self.inputs(&self.launch.started_in).map_err(Refusal::Failed)?;
+        let stored = self.launch.store(&inputs).list_all().into_iter().find(|stored| stored.header.id == id);
+        // One that was never prompted is not stored.
+        let Some(stored) = stored else {
+            return Ok(());
+        };
+        upkeep::remove(&stored.path).map_err(|error| Refusal::Failed(error.to_string()))
+    }
+
+    fn sign_out(&mut self, cancel: &CancelToken) -> Result<(), String> {
+        let inputs = self.inputs(&self.launch.started_in)?;
+        self.launch.sign_out(inputs, cancel)
     }
 
     fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal> {

@@ -316,6 +316,18 @@ impl Launch {
         inputs.services.check(&model, cancel).map_err(|error| error.to_string())
     }
 
+    /// Removes the stored credential of the provider that a new session would use.
+    pub fn sign_out(&self, mut inputs: Inputs, cancel: &CancelToken) -> Result<(), String> {
+        let provider = &model::choose(self, &mut inputs, &SessionContext::default())?.model.provider;
+        let removed = inputs.services.credentials.remove(provider, cancel);
+        match removed.map_err(|error| error.message)? {
+            true => Ok(()),
+            false => Err(format!(
+                "No stored credentials for {provider}. The environment and models.json stay as they are."
+            )),
+        }
+    }
+
     /// Makes the parts of a session for the conversation in `log`.
     fn parts(
         &self,

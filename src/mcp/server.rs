@@ -17,7 +17,7 @@ use crate::jsonrpc::message::Failure;
 use crate::llm::http::Secrets;
 use crate::llm::secret::Vault;
 use crate::models::config_value::{self, Keep};
-use crate::tools::process::Program;
+use crate::tools::process::peer::{self as process, Program};
 use crossbeam_channel::{Receiver, bounded, select};
 use serde_json::{Map, Value, json};
 use std::os::unix::ffi::OsStrExt;
@@ -383,12 +383,15 @@ impl Server {
                 for (name, value) in &env {
                     self.context.vault.learn_if_random(name, value);
                 }
-                let program = Program {
-                    name: home(command),
-                    args: args.iter().map(|arg| home(arg)).collect(),
-                    cwd: cwd.map_or_else(|| self.context.cwd.clone(), |cwd| self.context.cwd.join(home(cwd))),
-                    env: stdio::environment(&env),
-                };
+                let env = stdio::environment(&env);
+                let cwd =
+                    cwd.map_or_else(|| self.context.cwd.clone(), |cwd| self.context.cwd.join(home(cwd)));
+                let name = home(command);
+                let path = process::find(&name, &cwd, &env).map_err(|error| {
+                    Fault::Failed(format!("Cannot start {name} in {}: {error}", cwd.display()))
+                })?;
+                let args = args.iter().map(|arg| home(arg).into()).collect();
+                let program = Program { path, args, cwd, env };
                 Ok(Box::new(stdio::start(&program, &entry.name, peer, &self.context.log)?))
             }
             Way::Http { url, headers, is_old } => {

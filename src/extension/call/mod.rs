@@ -174,12 +174,10 @@ fn exec(extensions: &Extensions, params: &Params, cancel: &CancelToken) -> Answe
     let command = params.text("command")?;
     let args: Vec<String> = params.optional("args")?.unwrap_or_default();
     let cwd = params.optional_text("cwd")?.map_or(about.cwd.clone(), |cwd| about.cwd.join(cwd));
-    let path = match command.contains('/') {
-        true => cwd.join(command),
-        false => crate::base::executable::find(command)
-            .ok_or_else(|| failed(format_args!("There is no program {command:?} in PATH")))?,
-    };
-    let program = Program { path, args: args.into_iter().map(Into::into).collect(), cwd, env: about.env() };
+    let env = about.env();
+    let path = peer::find(command, &cwd, &env)
+        .map_err(|error| failed(format_args!("Cannot start {command}: {error}")))?;
+    let program = Program { path, args: args.into_iter().map(Into::into).collect(), cwd, env };
     let limit = params.optional::<u64>("timeout")?.filter(|&ms| ms > 0).map(Duration::from_millis);
     let output_max = params.optional("maxBuffer")?.unwrap_or(EXEC_OUTPUT);
     let ran = peer::run(&program, limit, output_max, cancel)

@@ -21,6 +21,12 @@ pub trait Host: Send + 'static {
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
 
+    /// Removes the stored session with this id, with all that belongs to it.
+    fn delete(&mut self, id: &str) -> Result<(), Refusal>;
+
+    /// Removes the stored sign-in that a new session would use.
+    fn sign_out(&mut self, cancel: &CancelToken) -> Result<(), String>;
+
     /// The stored sessions of `cwd`, or all.
     fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal>;
 }

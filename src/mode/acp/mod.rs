@@ -12,10 +12,13 @@
 //! Not here: how a session is made from flags and settings ([`Host`] is the command line's).
 
 mod call;
+mod command;
 mod files;
 mod host;
+mod meter;
 mod mode;
 mod open;
+mod option;
 mod peer;
 mod permit;
 mod place;

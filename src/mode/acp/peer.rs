@@ -42,6 +42,8 @@ pub struct ClientCapabilities {
     pub notices: bool,
     /// Shows the progress of a compaction.
     pub compactions: bool,
+    /// Shows forms.
+    pub forms: bool,
     /// Runs this program in a terminal, to sign in.
     pub terminal_login: bool,
 }

@@ -32,6 +32,7 @@ impl Approver for EditorApprover {
             "toolCall": {
                 "toolCallId": question.id,
                 "title": title,
+                "name": name,
                 "kind": call::kind(&info),
                 "status": "pending",
                 "content": change.diffs,

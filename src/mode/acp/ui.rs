@@ -1,66 +1,93 @@
-//! The editor's user, as extensions reach him: choices through requests for permission, notices as updates.
+//! Questions of extensions and tools, put to the editor's user.
+//!
+//! An editor with forms (`elicitation.form`) shows them. Another one asks as it asks for permission, if there are
+//! choices; what has to be typed is dismissed.
 
 use super::peer::Peer;
-use super::update::{WARNING, notice};
-use crate::mode::report;
-use crate::runtime::CancelToken;
-use crate::runtime::ui::{Change, Dialog, Problem, Severity, Ui, YES};
+use super::update::notice;
+use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
+use crate::runtime::{CancelToken, unique_id};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// The field of a form.
+const FIELD: &str = "answer";
+const NO: &str = "no";
+
+/// The user of one session.
 pub struct EditorUi {
     pub peer: Peer,
     pub session: String,
 }
 
 impl Ui for EditorUi {
-    /// Texts cannot be asked for: such a question is dismissed.
     fn ask(&self, dialog: &Dialog<'_>, timeout: Option<Duration>, cancel: &CancelToken) -> Option<String> {
-        let (text, names): (&str, Vec<&str>) = match *dialog {
-            Dialog::Select { options, .. } => ("", options.iter().map(String::as_str).collect()),
-            Dialog::Confirm { message, .. } => (message, vec!["Yes", "No"]),
-            Dialog::Input { .. } | Dialog::Editor { .. } => return None,
+        let (method, params) = match self.peer.capabilities().forms {
+            true => ("elicitation/create", self.form(dialog)),
+            false => ("session/request_permission", self.choice(dialog)?),
         };
-        let option = |(at, name): (usize, &&str)| {
-            let is_no = matches!(dialog, Dialog::Confirm { .. }) && at == 1;
-            let kind = if is_no { "reject_once" } else { "allow_once" };
-            json!({"optionId": at.to_string(), "name": name, "kind": kind})
-        };
-        let content = match text.is_empty() {
-            true => json!([]),
-            false => json!([{"type": "content", "content": {"type": "text", "text": text}}]),
-        };
-        let params = json!({
-            "sessionId": self.session,
-            "toolCall": {"toolCallId": crate::runtime::unique_id(), "title": dialog.title(), "kind": "other",
-                "status": "pending", "content": content},
-            "options": names.iter().enumerate().map(option).collect::<Vec<Value>>(),
-        });
-        let answer = self.peer.ask("session/request_permission", &params, cancel, timeout)?.ok()?;
-        let chosen: usize = answer.pointer("/outcome/optionId")?.as_str()?.parse().ok()?;
+        let result = self.peer.ask(method, &params, cancel, timeout)?.ok()?;
+        if self.peer.capabilities().forms {
+            let is_accepted = result["action"] == "accept";
+            return is_accepted.then(|| result["content"][FIELD].as_str().map(str::to_owned)).flatten();
+        }
+        let chosen = result.pointer("/outcome/optionId")?.as_str()?;
         match dialog {
-            Dialog::Confirm { .. } => (chosen == 0).then(|| YES.to_owned()),
-            _ => names.get(chosen).map(|name| (*name).to_owned()),
+            Dialog::Select { options, .. } => options.get(chosen.parse::<usize>().ok()?).cloned(),
+            _ => Some(chosen.to_owned()),
         }
     }
 
     fn show(&self, change: Change) {
         if let Change::Notify { message, severity } = change {
-            let severity = match severity {
-                Severity::Info => "info",
-                Severity::Warning => WARNING,
-                Severity::Error => "error",
-            };
-            self.peer.update(&self.session, &notice(self.peer.capabilities(), severity, &message, None));
+            let update = notice(self.peer.capabilities(), severity.name(), &message, None);
+            self.peer.update(&self.session, &update);
         }
     }
 
-    fn problem(&self, Problem { source, event, error }: &Problem) {
-        report::note(format_args!("Extension error ({source}): {event}: {error}"));
+    fn problem(&self, problem: &Problem) {
+        let title = format!("{} failed in {}", problem.source, problem.event);
+        let update = notice(self.peer.capabilities(), "error", &title, Some(&problem.error));
+        self.peer.update(&self.session, &update);
+    }
+}
+
+impl EditorUi {
+    fn form(&self, dialog: &Dialog<'_>) -> Value {
+        let (message, mut field) = match *dialog {
+            Dialog::Select { title, options } => (title, json!({"type": "string", "enum": options})),
+            Dialog::Confirm { message, .. } => {
+                let choices = json!([{"const": YES, "title": "Yes"}, {"const": NO, "title": "No"}]);
+                (message, json!({"type": "string", "oneOf": choices}))
+            }
+            Dialog::Input { title, placeholder } => {
+                (title, json!({"type": "string", "description": placeholder}))
+            }
+            Dialog::Editor { title, prefill } => (title, json!({"type": "string", "default": prefill})),
+        };
+        field["title"] = dialog.title().into();
+        json!({"sessionId": self.session, "mode": "form", "message": message, "requestedSchema": {
+            "type": "object", "properties": {FIELD: field}, "required": [FIELD]}})
     }
 
-    fn is_attended(&self) -> bool {
-        // The tool that asks the user needs texts, too.
-        false
+    /// The dialog as a request for permission; `None` if an answer has to be typed.
+    fn choice(&self, dialog: &Dialog<'_>) -> Option<Value> {
+        let option = |id: String, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let (content, options): (_, Vec<Value>) = match *dialog {
+            Dialog::Select { options, .. } => {
+                let options = options.iter().enumerate();
+                (None, options.map(|(at, name)| option(at.to_string(), name, "allow_once")).collect())
+            }
+            Dialog::Confirm { message, .. } => (
+                Some(message),
+                vec![option(YES.into(), "Yes", "allow_once"), option(NO.into(), "No", "reject_once")],
+            ),
+            Dialog::Input { .. } | Dialog::Editor { .. } => return None,
+        };
+        let content =
+            content.map(|text| json!([{"type": "content", "content": {"type": "text", "text": text}}]));
+        Some(json!({"sessionId": self.session, "options": options, "toolCall": {
+            "toolCallId": unique_id(), "title": dialog.title(), "kind": "other", "status": "pending",
+            "content": content.unwrap_or_else(|| json!([]))}}))
     }
 }

@@ -6,12 +6,12 @@
 use super::family::Family;
 use super::{admit, commands, launch, lifeline};
 use crate::base::cancel::CancelToken;
-use crate::base::memory;
+use crate::base::{executable, memory};
 use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -47,6 +47,11 @@ pub struct PeerProcess {
 }
 
 impl PeerProcess {
+    /// Asks all processes to end.
+    pub fn terminate(&self) {
+        self.family.terminate();
+    }
+
     /// Kills all processes. Returns when they are gone or cannot be killed.
     pub fn kill(&self) {
         self.family.kill();
@@ -62,6 +67,18 @@ impl PeerProcess {
         let members = self.family.members();
         members.iter().map(|member| memory::resident_bytes(member.pid)).sum()
     }
+}
+
+/// The program that `name` means: a path, relative to `cwd`, or a name in the absolute folders of the `PATH` of `env`.
+pub fn find(name: &str, cwd: &Path, env: &BTreeMap<OsString, OsString>) -> io::Result<PathBuf> {
+    if name.contains('/') {
+        return Ok(cwd.join(name));
+    }
+    let found = match env.get(&OsString::from("PATH")) {
+        Some(path) => executable::find_in(name, path),
+        None => executable::find(name),
+    };
+    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no program of this name is in PATH"))
 }
 
 /// Starts a program.
@@ -162,4 +179,56 @@ pub fn run(
         ran.truncated |= full.is_cancelled();
         Ok(ran)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn sh(script: &str) -> Program {
+        Program {
+            path: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            cwd: "/".into(),
+            env: [("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hello".into())].into(),
+        }
+    }
+
+    fn text(mut pipe: PipeReader) -> String {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_program_reads_writes_and_ends_with_its_input() {
+        let mut peer = start(&sh("read line; echo $GREETING $line; echo bad >&2; exit 3")).unwrap();
+        writeln!(peer.stdin, "you").unwrap();
+        assert_eq!((text(peer.stdout), text(peer.stderr)), ("hello you\n".into(), "bad\n".into()));
+        assert_eq!(peer.process.ended().recv(), Ok(Some(3)));
+    }
+
+    #[test]
+    fn what_ignores_its_end_is_killed_with_all_it_started() {
+        let mut peer = start(&sh("trap '' TERM HUP; sleep 1000 & echo $!; sleep 1000")).unwrap();
+        // Its first byte says that it ignores the signal.
+        peer.stdout.read_exact(&mut [0; 1]).unwrap();
+        peer.process.terminate();
+        assert!(peer.process.ended().is_empty());
+        peer.process.kill();
+        // The pipe is at its end only once nobody holds it.
+        text(peer.stdout);
+        assert_eq!(peer.process.ended().recv(), Ok(Some(137)));
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_path_or_in_its_own_path() {
+        let env = |path: &str| BTreeMap::from([("PATH".into(), path.into())]);
+        let find = |name: &str, env: &BTreeMap<_, _>| find(name, Path::new("/work"), env).ok();
+        assert_eq!(find("bin/x", &env("")), Some("/work/bin/x".into()));
+        assert_eq!(find("sh", &env("relative:/bin")), Some("/bin/sh".into()));
+        assert_eq!(find("sh", &env("/nowhere")), None);
+        assert!(find("sh", &BTreeMap::new()).is_some());
+    }
 }

@@ -191,7 +191,7 @@ fn programs_read_and_change_the_session() {
     for (method, params, fault) in [
         ("session.setName", json!({}), "\"name\" is missing"),
         ("no.such", json!({}), "Unknown method: no.such"),
-        ("exec", json!({"command": "no-such-program-here"}), "There is no program"),
+        ("exec", json!({"command": "no-such-program-here"}), "Cannot start no-such-program-here"),
         ("register", json!({"tools": [{}]}), "\"tools\""),
     ] {
         let error = call(method, params).unwrap_err();
