@@ -244,7 +244,7 @@ pub fn open(app: &mut App, number: u64, component: Arc<dyn Component>, place: Pl
     match place {
         Place::Dialog => app.open(InDialog(Panel::new(number, component))),
         Place::Editor => app.added.editor = Some(AsEditor::new(number, component)),
-        Place::Overlay(wishes) => app.added.overlays.open(number, component, wishes, app.dialogs.count()),
+        Place::Overlay(wishes) => app.added.overlays.open(number, component, *wishes, app.dialogs.count()),
     }
 }
 

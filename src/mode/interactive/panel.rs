@@ -265,7 +265,7 @@ impl Overlays {
                 && *number == overlay.panel.number
                 && let Some(wishes) = picture.overlay.take()
             {
-                overlay.wishes = wishes;
+                overlay.wishes = *wishes;
             }
             if overlay.panel.take(update) == Step::Close {
                 over = Some(overlay.panel.number);
