@@ -201,7 +201,8 @@ pub fn schema() -> Value {
                 defs.insert(format!("{side}.{method}.result"), rpc::compile(result));
             }
             shape["required"] = json!(required);
-            let name = format!("{side}.{}{method}", if id.is_empty() { "notification." } else { "" });
+            let kind = if id.is_empty() { "notification." } else { "" };
+            let name = format!("{side}.{kind}{}", method.trim_start_matches("$/"));
             choices.push(json!({"$ref": format!("#/$defs/{name}")}));
             defs.insert(name, shape);
         }

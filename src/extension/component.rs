@@ -68,7 +68,10 @@ impl Remote {
         Ok(Picture {
             lines,
             cursor: number("row").zip(number("column")),
-            overlay: drawn.get("overlayOptions").and_then(|options| Overlay::deserialize(options).ok()),
+            overlay: drawn
+                .get("overlayOptions")
+                .and_then(|options| Overlay::deserialize(options).ok())
+                .map(Box::new),
             is_hidden: drawn["hidden"] == true,
         })
     }

@@ -10,6 +10,7 @@ mod connection;
 pub mod find;
 mod host;
 mod instance;
+mod member;
 mod provider;
 mod registration;
 mod render;
@@ -27,9 +28,11 @@ use crate::runtime::ui::Problem;
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
+use crossbeam_channel::Sender;
 use find::Found;
 pub use instance::Instance;
-use registration::FlagKind;
+use member::Member;
+use registration::{FlagKind, Registration};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -225,7 +228,7 @@ impl Extensions {
             let state = self.state();
             drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, State::is_starting));
         }
-        self.instances().iter().flat_map(|instance| provider::providers(self, instance).0).collect()
+        self.instances().iter().flat_map(|instance| provider::providers(&self.member(instance)).0).collect()
     }
 
     /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
@@ -321,13 +324,18 @@ impl Extensions {
         instance.connection().ok_or_else(|| Failed::Over("is not running".to_owned()))
     }
 
+    fn member(self: &Arc<Self>, instance: &Arc<Instance>) -> Arc<dyn Member> {
+        Arc::new(Joined { extensions: self.clone(), instance: instance.clone() })
+    }
+
     /// Adds what an instance has registered to the session.
     fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
         self.count_events();
         let Some(control) = self.control.get() else { return };
         let registration = instance.registration();
         let tools = registration.tools.iter().map(|entry| tool::tool(self, instance, entry));
-        let (providers, problems) = provider::providers(self, instance);
+        let member = self.member(instance);
+        let (providers, problems) = provider::providers(&member);
         problems.iter().for_each(|problem| self.report(instance, "register", problem));
         let commands = registration.commands.iter().map(|entry| tool::command(self, instance, entry));
         let addition = Addition {
@@ -339,8 +347,8 @@ impl Extensions {
                 .map(|entry| (entry.key.clone(), tool::shortcut(self, instance, entry)))
                 .collect(),
             sections: registration.prompt.clone(),
-            renderer: render::renderer(self, instance),
-            completers: render::completers(instance),
+            renderer: render::renderer(&member),
+            completers: render::completers(&member, instance.completers()),
             providers,
             source: instance.found.source.clone(),
         };
@@ -430,6 +438,42 @@ impl Extensions {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An instance among the extensions of its session.
+struct Joined {
+    extensions: Arc<Extensions>,
+    instance: Arc<Instance>,
+}
+
+impl Member for Joined {
+    fn id(&self) -> &str {
+        &self.instance.id
+    }
+
+    fn name(&self) -> &str {
+        &self.instance.found.name
+    }
+
+    fn registration(&self) -> Arc<Registration> {
+        self.instance.registration()
+    }
+
+    fn connection(&self) -> Result<Arc<Connection>, Failed> {
+        self.extensions.connection(&self.instance)
+    }
+
+    fn report(&self, event: &str, error: &str) {
+        self.extensions.report(&self.instance, event, error);
+    }
+
+    fn attend(&self, stream: &str, sender: Sender<Value>) {
+        self.instance.attend(stream, sender);
+    }
+
+    fn leave(&self, stream: &str) {
+        self.instance.leave(stream);
     }
 }
 

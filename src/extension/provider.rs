@@ -1,7 +1,7 @@
 //! Providers of extensions: their models, and answers that an extension streams.
 
 use super::connection::Failed;
-use super::{Extensions, Instance};
+use super::member::Member;
 use crate::base::cancel::CancelToken;
 use crate::llm::options::Outside;
 use crate::runtime::addition::Provider;
@@ -16,8 +16,7 @@ const EVENTS_MAX: usize = 256;
 
 /// Answers requests with the stream of an extension.
 struct RemoteProvider {
-    extensions: Arc<Extensions>,
-    instance: Arc<Instance>,
+    member: Arc<dyn Member>,
     name: String,
 }
 
@@ -28,14 +27,12 @@ impl fmt::Debug for RemoteProvider {
 }
 
 /// The providers of an instance, and what is wrong with others.
-pub fn providers(extensions: &Arc<Extensions>, instance: &Arc<Instance>) -> (Vec<Provider>, Vec<String>) {
+pub fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
     let (mut providers, mut problems) = (Vec::new(), Vec::new());
-    for entry in &instance.registration().providers {
+    for entry in &member.registration().providers {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
-        let outside = (entry["streams"] == true).then(|| {
-            let (extensions, instance) = (extensions.clone(), instance.clone());
-            Arc::new(RemoteProvider { extensions, instance, name }) as Arc<dyn Outside>
-        });
+        let outside = (entry["streams"] == true)
+            .then(|| Arc::new(RemoteProvider { member: member.clone(), name }) as Arc<dyn Outside>);
         match Provider::read(entry.clone(), outside) {
             Ok(provider) => providers.push(provider),
             Err(why) => problems.push(why),
@@ -53,11 +50,11 @@ impl Outside for RemoteProvider {
     ) -> Result<Value, String> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let stream = format!("s{}", LAST.fetch_add(1, Ordering::Relaxed) + 1);
-        let connection = self.extensions.connection(&self.instance).map_err(|failed| failed.to_string())?;
-        request["extension"] = self.instance.id.as_str().into();
+        let connection = self.member.connection().map_err(|failed| failed.to_string())?;
+        request["extension"] = self.member.id().into();
         (request["provider"], request["stream"]) = (self.name.as_str().into(), stream.as_str().into());
         let (sender, events) = bounded(EVENTS_MAX);
-        self.instance.attend(&stream, sender);
+        self.member.attend(&stream, sender);
         let answered = connection.begin("provider.stream", request, None, cancel).and_then(|open| {
             loop {
                 select! {
@@ -80,9 +77,9 @@ impl Outside for RemoteProvider {
                 }
             }
         });
-        self.instance.leave(&stream);
+        self.member.leave(&stream);
         let answer = answered.map_err(|failed| match failed {
-            Failed::Over(how) => format!("the extension {} {how}", self.instance.found.name),
+            Failed::Over(how) => format!("the extension {} {how}", self.member.name()),
             failed => failed.to_string(),
         })?;
         Ok(last_event(&answer))

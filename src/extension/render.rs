@@ -1,8 +1,8 @@
 //! Parts of the conversation that an extension draws, and proposals that it makes for the editor.
 
 use super::connection::Failed;
+use super::member::Member;
 use super::registration::Registration;
-use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::{Completer, Completion, Renderer, Typed};
 use serde_json::{Value, json};
@@ -17,24 +17,22 @@ const COMPLETE_MAX: Duration = Duration::from_secs(5);
 
 /// Draws with an extension. One that was late is not asked again.
 struct RemoteRenderer {
-    extensions: Arc<Extensions>,
-    instance: Arc<Instance>,
+    member: Arc<dyn Member>,
     registration: Arc<Registration>,
     is_late: AtomicBool,
 }
 
 /// The renderer of an instance, if it has registered anything to draw.
-pub fn renderer(extensions: &Arc<Extensions>, instance: &Arc<Instance>) -> Option<Arc<dyn Renderer>> {
-    let registration = instance.registration();
+pub fn renderer(member: &Arc<dyn Member>) -> Option<Arc<dyn Renderer>> {
+    let registration = member.registration();
     let Registration { tools, renderers, tool_renderers, .. } = &*registration;
     let draws = *tool_renderers
         || !renderers.messages.is_empty()
         || !renderers.entries.is_empty()
         || tools.iter().any(|tool| !tool.renders.is_empty());
     draws.then(|| {
-        let (extensions, instance) = (extensions.clone(), instance.clone());
-        let is_late = AtomicBool::new(false);
-        Arc::new(RemoteRenderer { extensions, instance, registration, is_late }) as Arc<dyn Renderer>
+        let (member, is_late) = (member.clone(), AtomicBool::new(false));
+        Arc::new(RemoteRenderer { member, registration, is_late }) as Arc<dyn Renderer>
     })
 }
 
@@ -56,8 +54,8 @@ impl Renderer for RemoteRenderer {
     }
 
     fn draw(&self, mut part: Value, cancel: &CancelToken) -> Option<Vec<String>> {
-        let connection = self.instance.connection()?;
-        part["extension"] = self.instance.id.as_str().into();
+        let connection = self.member.connection().ok()?;
+        part["extension"] = self.member.id().into();
         match connection.ask("render", part, Some(DRAW_MAX), cancel) {
             Ok(drawn) => {
                 let lines = drawn["lines"].as_array()?;
@@ -68,7 +66,7 @@ impl Renderer for RemoteRenderer {
                     self.is_late.store(true, Ordering::Relaxed);
                 }
                 if !matches!(failed, Failed::Cancelled | Failed::Over(_)) {
-                    self.extensions.report(&self.instance, "render", &failed.to_string());
+                    self.member.report("render", &failed.to_string());
                 }
                 None
             }
@@ -77,23 +75,27 @@ impl Renderer for RemoteRenderer {
 }
 
 struct RemoteCompleter {
-    instance: Arc<Instance>,
+    member: Arc<dyn Member>,
     id: String,
 }
 
-/// The completers of an instance.
-pub fn completers(instance: &Arc<Instance>) -> Vec<Arc<dyn Completer>> {
-    let one = |id: String| Arc::new(RemoteCompleter { instance: instance.clone(), id }) as Arc<dyn Completer>;
-    instance.completers().into_iter().map(one).collect()
+/// The completers with these ids.
+pub fn completers(member: &Arc<dyn Member>, ids: Vec<String>) -> Vec<Arc<dyn Completer>> {
+    let one = |id: String| Arc::new(RemoteCompleter { member: member.clone(), id }) as Arc<dyn Completer>;
+    ids.into_iter().map(one).collect()
 }
 
 impl Completer for RemoteCompleter {
     fn complete(&self, typed: &Typed, cancel: &CancelToken) -> Option<(String, Vec<Completion>)> {
         let Typed { lines, line, column, is_asked } = typed;
-        let params = json!({"extension": self.instance.id, "completer": self.id, "lines": lines, "line": line,
+        let params = json!({"extension": self.member.id(), "completer": self.id, "lines": lines, "line": line,
             "column": column, "force": is_asked});
-        let found =
-            self.instance.connection()?.ask("completer.complete", params, Some(COMPLETE_MAX), cancel).ok()?;
+        let found = self
+            .member
+            .connection()
+            .ok()?
+            .ask("completer.complete", params, Some(COMPLETE_MAX), cancel)
+            .ok()?;
         let prefix = found["prefix"].as_str().unwrap_or_default().to_owned();
         Some((prefix, completions(&found["items"])))
     }

@@ -138,7 +138,7 @@ pub struct Picture {
     /// Row and column.
     pub cursor: Option<(usize, usize)>,
     /// A new place for an overlay.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<Box<Overlay>>,
     /// True for an overlay that is not to be seen on a screen of this size.
     pub is_hidden: bool,
 }
@@ -149,7 +149,7 @@ pub enum Place {
     /// Instead of the editor, with the focus, until it is closed.
     Dialog,
     /// Over the rest of the screen.
-    Overlay(Overlay),
+    Overlay(Box<Overlay>),
     /// As the editor: it is given all keys, and may have pi's own editor draw and take keys.
     Editor,
 }

@@ -174,9 +174,10 @@ fn exec(extensions: &Extensions, params: &Params, cancel: &CancelToken) -> Answe
     let command = params.text("command")?;
     let args: Vec<String> = params.optional("args")?.unwrap_or_default();
     let cwd = params.optional_text("cwd")?.map_or(about.cwd.clone(), |cwd| about.cwd.join(cwd));
-    let path = peer::find(command, &cwd, &about.env())
+    let env = about.env();
+    let path = peer::find(command, &cwd, &env)
         .map_err(|error| failed(format_args!("Cannot start {command}: {error}")))?;
-    let program = Program { path, args: args.into_iter().map(Into::into).collect(), cwd, env: about.env() };
+    let program = Program { path, args: args.into_iter().map(Into::into).collect(), cwd, env };
     let limit = params.optional::<u64>("timeout")?.filter(|&ms| ms > 0).map(Duration::from_millis);
     let output_max = params.optional("maxBuffer")?.unwrap_or(EXEC_OUTPUT);
     let ran = peer::run(&program, limit, output_max, cancel)

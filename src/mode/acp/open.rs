@@ -2,17 +2,16 @@
 
 use super::command;
 use super::files::Files;
+use super::host::{Host, Listed, Refusal};
 use super::mode::Modes;
 use super::option;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
 use super::replay;
-use super::typed::title;
 use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
-use crate::mode::host::{Host, Listed, Refusal};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -144,9 +143,7 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     };
     let rest = sessions.get(from..).unwrap_or_default();
     let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
-    let shown_as = |listed: &Listed| Listed { title: title(&listed.title), ..listed.clone() };
-    let sessions: Vec<Listed> = shown.iter().map(shown_as).collect();
-    let mut answer = json!({ "sessions": sessions });
+    let mut answer = json!({ "sessions": shown });
     if let (Some(last), false) = (shown.last(), later.is_empty()) {
         answer["nextCursor"] = last.session_id.as_str().into();
     }
@@ -288,7 +285,6 @@ impl<H: Host> Opener<H> {
         let id = session.header().id;
         let folder = workspace.backend.canonical(&workspace.cwd);
         files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
-        control.set_ui(Arc::new(EditorUi { peer: self.peer.clone(), session: id.clone() }));
         control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
             session: id.clone(),
@@ -332,18 +328,17 @@ impl<H: Host> Opener<H> {
         control.tree().each_message(|message| replay::message(&mut updates, message));
     }
 
-    /// Sends the available commands, templates and skills to the editor.
     fn tell_commands(&self, id: &str) {
-        let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
-            return;
-        };
-        tell_commands(&self.peer, id, &control);
+        let control = self.sessions.lock().get(id).map(|open| open.control.clone());
+        if let Some(control) = control {
+            tell_commands(id, &control, &self.peer);
+        }
     }
 }
 
-/// Sends the commands of pi and of extensions, templates and skills to the editor.
-pub fn tell_commands(peer: &Peer, id: &str, control: &Control) {
-    let own = |name: &str, description: &str, hint: Option<&str>| {
+/// Sends the available commands, templates and skills to the editor.
+pub fn tell_commands(id: &str, control: &Control, peer: &Peer) {
+    let command = |name: &str, description: &str, hint: Option<&str>| {
         let mut command = json!({"name": name, "description": description});
         if let Some(hint) = hint {
             command["input"] = json!({ "hint": hint });
@@ -351,20 +346,20 @@ pub fn tell_commands(peer: &Peer, id: &str, control: &Control) {
         command
     };
     let config = control.config();
-    let added = control.added_commands();
-    let added = added.iter().map(|named| {
-        own(&named.name, named.command.description().unwrap_or_default(), Some("arguments"))
-    });
     let templates = config.commands.templates.iter().map(|template| {
         // One that takes no arguments leaves out what is said behind its name.
         let takes_any = template.content.contains('$').then_some("arguments");
-        own(&template.name, &template.description, template.hint.as_deref().or(takes_any))
+        command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
     });
     let skills = config
         .commands
         .skills
         .iter()
-        .map(|skill| own(&format!("skill:{}", skill.name), &skill.description, Some("arguments")));
+        .map(|skill| command(&format!("skill:{}", skill.name), &skill.description, Some("arguments")));
+    let added = control.added_commands();
+    let added = added.iter().map(|named| {
+        command(&named.name, named.command.description().unwrap_or_default(), Some("arguments"))
+    });
     let commands: Vec<Value> = command::list().chain(added).chain(templates).chain(skills).collect();
     let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
     peer.update(id, &update);
@@ -382,14 +377,6 @@ mod tests {
     struct Empty;
 
     impl Host for Empty {
-        fn open_tools(&mut self, _: &CancelToken) -> Result<Session, Refusal> {
-            unreachable!()
-        }
-
-        fn read(&mut self, _: &str) -> Result<String, Refusal> {
-            unreachable!()
-        }
-
         fn delete(&mut self, _: &str) -> Result<(), Refusal> {
             unreachable!()
         }

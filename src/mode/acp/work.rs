@@ -43,11 +43,11 @@ impl Job {
 /// Runs jobs in turn until the channel closes, then closes the session.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, peer: &Peer, files: &Files) {
     let mut closing = None;
-    let mut meter = Meter::start(&session, peer);
     session.open("startup");
     if !session.control().added_commands().is_empty() {
-        tell_commands(peer, &session.header().id, session.control());
+        tell_commands(&session.header().id, session.control(), peer);
     }
+    let mut meter = Meter::start(&session, peer);
     let tasks = session.control().tasks().clone();
     loop {
         let job = select! {
@@ -56,8 +56,8 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
                 Err(_) => break,
             },
             recv(tasks) -> task => {
+                let mut updates = updates(&session, peer);
                 if let Ok(task) = task {
-                    let mut updates = updates(&session, peer);
                     session.carry_out(task, &mut |event| {
                         updates.event(event);
                         Ok(())

@@ -11,7 +11,7 @@ use super::effect::{Effect, Update};
 use super::feed::Feed;
 use super::keymap::AppAction;
 use super::look::Look;
-use super::panel::{AsEditor, InDialog, Overlays, Panel, shown};
+use super::panel::{AsEditor, InDialog, Overlays, Panel};
 use super::program_status::{Blocked, Kind};
 use crate::runtime::event::Event;
 use crate::runtime::ui::{
@@ -56,23 +56,23 @@ impl Added {
     pub fn above(&self, look: &Look<'_>) -> Vec<Line> {
         let header = self.header.iter().flatten();
         let lines = header.chain(self.above.values().flatten());
-        lines.map(|line| shown(line, look)).collect()
+        lines.map(|line| look.shown(line)).collect()
     }
 
     /// Lines below the editor.
     pub fn below(&self, look: &Look<'_>) -> Vec<Line> {
-        self.below.values().flatten().map(|line| shown(line, look)).collect()
+        self.below.values().flatten().map(|line| look.shown(line)).collect()
     }
 
     /// The footer, in place of `own`, and the status texts.
     pub fn footer(&self, own: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
         let mut lines = match &self.footer {
-            Some(lines) => lines.iter().map(|line| shown(line, look)).collect(),
+            Some(lines) => lines.iter().map(|line| look.shown(line)).collect(),
             None => own,
         };
         if !self.status.is_empty() {
             let texts: Vec<&str> = self.status.values().map(String::as_str).collect();
-            lines.push(shown(&texts.join("  "), look));
+            lines.push(look.shown(&texts.join("  ")));
         }
         lines
     }
@@ -245,7 +245,7 @@ pub fn open(app: &mut App, number: u64, component: Arc<dyn Component>, place: Pl
     match place {
         Place::Dialog => app.open(InDialog(Panel::new(number, component))),
         Place::Editor => app.added.editor = Some(AsEditor::new(number, component)),
-        Place::Overlay(wishes) => app.added.overlays.open(number, component, wishes, app.dialogs.count()),
+        Place::Overlay(wishes) => app.added.overlays.open(number, component, *wishes, app.dialogs.count()),
     }
 }
 

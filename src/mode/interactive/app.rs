@@ -84,7 +84,9 @@ pub struct Requests {
 
 impl App {
     pub fn new(control: Control, dirs: Dirs, store: Store, threads: Threads, mut config: UiConfig) -> Self {
-        config.drawings = Arc::new(Drawings::new(&control, &threads.feed, &threads.cancel));
+        let feed = threads.feed.clone();
+        let redraw = move || feed.effect(Effect::Draw);
+        config.drawings = Arc::new(Drawings::new(&control, &threads.cancel, redraw));
         // How large a cell is matters to images only.
         let sequences = config.pictures().map_or("", |_| ASK_CELL).to_owned();
         Self {

@@ -4,14 +4,9 @@
 //! own, and stands on the screen as it was drawn last, or in pi's own form. A part is printed into the scrollback
 //! when it has been drawn as it is at the end.
 
-use super::effect::Effect;
-use super::feed::Feed;
-use super::look::Look;
-use super::panel::shown;
 use crate::runtime::CancelToken;
 use crate::runtime::addition::Renderer;
 use crate::runtime::control::Control;
-use crate::tui::line::Line;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -44,9 +39,12 @@ pub enum Drawing {
     /// In pi's own form.
     Own,
     /// Not yet in its present state; with the lines of a state before.
-    Waiting(Option<Vec<Line>>),
-    Lines(Vec<Line>),
+    Waiting(Option<Texts>),
+    Lines(Texts),
 }
+
+/// Lines as an extension has written them.
+pub type Texts = Arc<[String]>;
 
 /// Kind, id, width, and whether it is shown in full.
 type Key = (&'static str, String, usize, bool);
@@ -56,7 +54,7 @@ struct Known {
     version: u64,
     is_asked: bool,
     /// None for pi's own form.
-    lines: Option<Arc<[String]>>,
+    lines: Option<Texts>,
     has_lines: bool,
 }
 
@@ -82,12 +80,13 @@ struct Job {
 }
 
 impl Drawings {
-    pub fn new(control: &Control, feed: &Arc<Feed>, cancel: &CancelToken) -> Self {
+    /// Has parts drawn; `redraw` is called when one is.
+    pub fn new(control: &Control, cancel: &CancelToken, redraw: impl Fn() + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let (jobs, waiting) = bounded(WAITING_MAX);
         let run = {
-            let (shared, feed, cancel) = (shared.clone(), feed.clone(), cancel.clone());
-            move || draw_all(&waiting, &shared, &feed, &cancel)
+            let (shared, cancel) = (shared.clone(), cancel.clone());
+            move || draw_all(&waiting, &shared, &redraw, &cancel)
         };
         // Without the thread everything is drawn in pi's own form.
         let thread = std::thread::Builder::new().name("ext-render".into()).stack_size(256 << 10).spawn(run);
@@ -104,18 +103,17 @@ impl Drawings {
         source.is_some_and(|(control, _)| control.renderer(kind, name).is_some())
     }
 
-    /// The drawing of a part for a look; has it drawn if there is none. `fields` describe the part in the form of
-    /// the request `render`.
-    pub fn of(&self, part: Part<'_>, look: &Look<'_>, fields: impl FnOnce() -> Value) -> Drawing {
+    /// The drawing of a part in so many cells, in full if `is_open`; has it drawn if there is none. `fields` describe
+    /// the part in the form of the request `render`.
+    pub fn of(&self, part: Part<'_>, width: usize, is_open: bool, fields: impl FnOnce() -> Value) -> Drawing {
         let Some((control, jobs)) = &self.source else { return Drawing::Own };
-        let key: Key = (part.kind, part.id.to_owned(), look.width, look.is_open);
+        let key: Key = (part.kind, part.id.to_owned(), width, is_open);
         let mut known = self.shared.known();
         let entry = known.get(&key);
-        let lines = |lines: &[String]| lines.iter().map(|line| shown(line, look)).collect::<Vec<Line>>();
         if let Some(entry) = entry.filter(|entry| entry.has_lines && entry.version == part.version) {
-            return entry.lines.as_deref().map_or(Drawing::Own, |all| Drawing::Lines(lines(all)));
+            return entry.lines.clone().map_or(Drawing::Own, Drawing::Lines);
         }
-        let before = entry.and_then(|entry| entry.lines.as_deref()).map(lines);
+        let before = entry.and_then(|entry| entry.lines.clone());
         if entry.is_some_and(|entry| entry.is_asked) {
             return Drawing::Waiting(before);
         }
@@ -125,7 +123,7 @@ impl Drawings {
         }
         let mut fields = fields();
         fields["kind"] = part.kind.into();
-        (fields["width"], fields["expanded"]) = (look.width.into(), look.is_open.into());
+        (fields["width"], fields["expanded"]) = (width.into(), is_open.into());
         let job = Job { key: key.clone(), version: part.version, renderer, part: fields };
         // When there is no room now, it is asked for at the next paint.
         if jobs.try_send(job).is_ok() {
@@ -153,12 +151,12 @@ impl Shared {
     }
 }
 
-fn draw_all(jobs: &Receiver<Job>, shared: &Shared, feed: &Feed, cancel: &CancelToken) {
+fn draw_all(jobs: &Receiver<Job>, shared: &Shared, redraw: &impl Fn(), cancel: &CancelToken) {
     while let Ok(Job { key, version, renderer, part }) = jobs.recv() {
         let lines = renderer.draw(part, cancel);
         let lines = lines.map(Arc::from);
         shared.known().insert(key, Known { version, is_asked: false, lines, has_lines: true });
         shared.count.fetch_add(1, Ordering::Relaxed);
-        feed.effect(Effect::Draw);
+        redraw();
     }
 }

@@ -23,9 +23,8 @@ const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
-    match surface::shown_to_others(app, &input) {
-        true => {}
-        false => handle(app, input, now),
+    if !surface::shown_to_others(app, &input) {
+        handle(app, input, now);
     }
 }
 
@@ -56,8 +55,13 @@ pub fn handle(app: &mut App, input: Input, now: Instant) {
     }
 }
 
+/// Takes keys of an extension for pi's own editor.
+pub fn type_in(app: &mut App, data: &str, now: Instant) {
+    surface::decoded(data).into_iter().for_each(|input| own_input(app, input, now));
+}
+
 /// Handles a key or a paste for pi's own editor.
-pub fn own_input(app: &mut App, input: Input, now: Instant) {
+fn own_input(app: &mut App, input: Input, now: Instant) {
     match input {
         Input::Key(key) if key.action != Event::Release => prompt_key(app, &key, now),
         Input::Paste(text) => {

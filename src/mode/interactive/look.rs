@@ -1,13 +1,15 @@
 //! How the conversation is drawn at a moment: size, colours, folding.
 
-use super::drawings::Drawings;
+use super::drawings::{Drawing, Drawings, Part, Texts};
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
 use crate::tui::markdown_view;
 use crate::tui::select::Looks;
+use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::{Role, Theme};
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -142,6 +144,22 @@ impl<'a> Look<'a> {
             Err(_) => self.path(&path),
         };
         (shown, file_link(&path))
+    }
+
+    /// A line of an extension: its first line, in the width of the look.
+    pub fn shown(&self, text: &str) -> Line {
+        let first = text.lines().next().unwrap_or_default();
+        sgr::line(first, self.style(Role::Text)).cut(self.width)
+    }
+
+    /// What an extension draws of a part, and whether that is how the part is now; none in pi's own form.
+    pub fn drawn(&self, part: Part<'_>, fields: impl FnOnce() -> Value) -> Option<(Option<Vec<Line>>, bool)> {
+        let shown = |texts: Texts| texts.iter().map(|text| self.shown(text)).collect();
+        match self.drawings.of(part, self.width, self.is_open, fields) {
+            Drawing::Own => None,
+            Drawing::Waiting(before) => Some((before.map(shown), false)),
+            Drawing::Lines(texts) => Some((Some(shown(texts)), true)),
+        }
     }
 
     /// The key of an action for a hint: `ctrl+o`.

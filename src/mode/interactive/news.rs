@@ -258,7 +258,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Typed(data) => {
             surface::decoded(&data).into_iter().for_each(|input| keys::handle(app, input, now));
         }
-        Effect::TypeIn(data) => surface::type_in(app, &data, now),
+        Effect::TypeIn(data) => keys::type_in(app, &data, now),
         Effect::Offer { before, wanted, items, is_asked } => {
             complete::offered(app, &before, wanted, items, is_asked);
         }

@@ -1,9 +1,8 @@
-//! Answers what extensions ask of the screen itself, and gives their keys to pi's own editor.
+//! Answers what extensions ask of the screen itself, and shows keys and themes to them.
 
 use super::app::App;
 use super::command::settings;
 use super::effect::Effect;
-use super::keys;
 use crate::runtime::ui::Query;
 use crate::tui::decode::Decoder;
 use crate::tui::encode::encode;
@@ -84,11 +83,6 @@ fn own_editor(app: &mut App, width: usize) -> Value {
         Some((row, column)) => json!({"lines": texts, "cursor": {"row": row, "column": column}}),
         None => json!({"lines": texts}),
     }
-}
-
-/// Takes keys for pi's own editor.
-pub fn type_in(app: &mut App, data: &str, now: Instant) {
-    decoded(data).into_iter().for_each(|input| keys::own_input(app, input, now));
 }
 
 /// Gives an input to extensions that look at all of them. False if there are none, or it is no key.

@@ -146,8 +146,9 @@ fn extensions_take_part_in_a_session_of_an_editor() {
         let line = editor.next();
         if line["method"] == "session/request_permission" {
             asked += 1;
-            assert_eq!(line["params"]["toolCall"]["title"], "Sure?");
-            let chosen = json!({"outcome": {"outcome": "selected", "optionId": "0"}});
+            assert!(line["params"]["toolCall"].to_string().contains("Sure?"), "{line}");
+            let first = &line["params"]["options"][0]["optionId"];
+            let chosen = json!({"outcome": {"outcome": "selected", "optionId": first}});
             editor.send_line(&json!({"jsonrpc": "2.0", "id": line["id"], "result": chosen}).to_string());
         }
         if line["id"] == id && line.get("method").is_none() {

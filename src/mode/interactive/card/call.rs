@@ -2,7 +2,7 @@
 
 use super::block::{plain, spaced};
 use super::tool::{self, Summary};
-use crate::mode::interactive::drawings::{Drawing, LAST, Part};
+use crate::mode::interactive::drawings::{LAST, Part};
 use crate::mode::interactive::look::{Look, boxed, indented, padded};
 use crate::runtime::call::{CallInfo, Kind};
 use crate::runtime::{Block, Describer, PartialJson, ToolOutput, ToolResult, image_size};
@@ -233,14 +233,13 @@ impl Call {
         let indent = tool::indent(&look);
         let inner = look.within(look.width - indent);
         let mut lines = match self.drawing("toolCall", &inner) {
-            Drawing::Lines(drawn) | Drawing::Waiting(Some(drawn)) => tool::marked(drawn, self, &look),
-            Drawing::Waiting(None) | Drawing::Own => tool::title(self, &info, &look, now, room),
+            Some((Some(drawn), _)) => tool::marked(drawn, self, &look),
+            _ => tool::title(self, &info, &look, now, room),
         };
         let body = match self.drawing("toolResult", &inner) {
-            Drawing::Lines(drawn) | Drawing::Waiting(Some(drawn)) => drawn,
             // Pi's own form would be on the screen for a moment only.
-            Drawing::Waiting(None) => Vec::new(),
-            Drawing::Own => tool::body(self, &info, &inner, room),
+            Some((drawn, _)) => drawn.unwrap_or_default(),
+            None => tool::body(self, &info, &inner, room),
         };
         if !body.is_empty() {
             if !look.is_compact {
@@ -252,13 +251,13 @@ impl Call {
     }
 
     /// What an extension draws of the call or of its result.
-    fn drawing(&self, kind: &'static str, look: &Look<'_>) -> Drawing {
+    fn drawing(&self, kind: &'static str, look: &Look<'_>) -> Option<(Option<Vec<Line>>, bool)> {
         if kind == "toolResult" && self.output.is_none() {
-            return Drawing::Own;
+            return None;
         }
         let version = if self.is_done() { LAST } else { 2 * self.changes + u64::from(self.is_running()) };
         let part = Part { kind, name: &self.name, id: &self.id, version };
-        look.drawings.of(part, look, || {
+        look.drawn(part, || {
             let took = self.took(None).map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
             let mut fields = json!({"toolCallId": self.id, "toolName": self.name, "args": self.arguments(),
                 "isError": self.is_error(), "isPartial": !self.is_done(), "durationMs": took,
@@ -279,7 +278,7 @@ impl Call {
     pub fn is_awaited(&self, look: &Look<'_>) -> bool {
         let look = look.within(look.width.saturating_sub(2).max(1));
         let inner = look.within(look.width - tool::indent(&look));
-        let is_waiting = |kind| matches!(self.drawing(kind, &inner), Drawing::Waiting(_));
+        let is_waiting = |kind| matches!(self.drawing(kind, &inner), Some((_, false)));
         is_waiting("toolCall") || is_waiting("toolResult")
     }
 

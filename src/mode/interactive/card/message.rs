@@ -2,7 +2,7 @@
 
 use super::block::{Weight, notice, spaced};
 use super::shell::Shell;
-use crate::mode::interactive::drawings::{Drawing, LAST, Part};
+use crate::mode::interactive::drawings::{LAST, Part};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, boxed, boxed_within, padded};
 use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, CustomMessage, StopReason};
@@ -19,9 +19,8 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
         AgentMessage::User(_) => user(&message.text(), look),
         AgentMessage::BashExecution(bash) => Shell::of(bash).lines(look, None, None),
         AgentMessage::Custom(custom) if custom.display => {
-            match custom_drawing(custom, look) {
-                Drawing::Lines(lines) | Drawing::Waiting(Some(lines)) => return spaced(lines),
-                Drawing::Waiting(None) | Drawing::Own => {}
+            if let Some((Some(lines), _)) = custom_drawing(custom, look) {
+                return spaced(lines);
             }
             let label = format!("[{}]", custom.custom_type);
             let text = markdown(&custom.content.text(), look, Role::CustomMessageText);
@@ -41,17 +40,17 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
 }
 
 /// What an extension draws of its message.
-fn custom_drawing(custom: &CustomMessage, look: &Look<'_>) -> Drawing {
+fn custom_drawing(custom: &CustomMessage, look: &Look<'_>) -> Option<(Option<Vec<Line>>, bool)> {
     let id = format!("{} {} {}", custom.timestamp, custom.custom_type, custom.content.text().len());
     let part = Part { kind: "message", name: &custom.custom_type, id: &id, version: LAST };
-    look.drawings.of(part, look, || json!({"message": custom}))
+    look.drawn(part, || json!({"message": custom}))
 }
 
 /// True if an extension draws the message, and has not yet.
 pub fn is_awaited(message: &AgentMessage, look: &Look<'_>) -> bool {
     match message {
         AgentMessage::Custom(custom) if custom.display => {
-            matches!(custom_drawing(custom, look), Drawing::Waiting(_))
+            matches!(custom_drawing(custom, look), Some((_, false)))
         }
         _ => false,
     }
@@ -60,20 +59,20 @@ pub fn is_awaited(message: &AgentMessage, look: &Look<'_>) -> bool {
 /// What an extension draws of an entry of its own; empty if nobody draws it.
 pub fn entry(entry: &Value, look: &Look<'_>) -> Vec<Line> {
     match entry_drawing(entry, look) {
-        Drawing::Lines(lines) | Drawing::Waiting(Some(lines)) => spaced(lines),
-        Drawing::Waiting(None) | Drawing::Own => Vec::new(),
+        Some((Some(lines), _)) => spaced(lines),
+        _ => Vec::new(),
     }
 }
 
 /// True if an extension draws the entry, and has not yet.
 pub fn is_entry_awaited(entry: &Value, look: &Look<'_>) -> bool {
-    matches!(entry_drawing(entry, look), Drawing::Waiting(_))
+    matches!(entry_drawing(entry, look), Some((_, false)))
 }
 
-fn entry_drawing(entry: &Value, look: &Look<'_>) -> Drawing {
+fn entry_drawing(entry: &Value, look: &Look<'_>) -> Option<(Option<Vec<Line>>, bool)> {
     let text = |name: &str| entry[name].as_str().unwrap_or_default();
     let part = Part { kind: "entry", name: text("customType"), id: text("id"), version: LAST };
-    look.drawings.of(part, look, || json!({"entry": entry}))
+    look.drawn(part, || json!({"entry": entry}))
 }
 
 fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
