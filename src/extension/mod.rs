@@ -14,6 +14,7 @@ mod registration;
 mod tool;
 
 use crate::base::cancel::CancelToken;
+use crate::base::patience::patience;
 use crate::runtime::addition::{Addition, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
@@ -397,7 +398,7 @@ impl Hooks for Extensions {
     fn settle(&self) {
         let problems = {
             let state = self.state();
-            let until = state.begun + SETTLE;
+            let until = state.begun + patience(SETTLE);
             let left = until.saturating_duration_since(Instant::now());
             let waited = self.changed.wait_timeout_while(state, left, |state| state.starting > 0);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -399,6 +399,8 @@ impl Servers for Mcp {
         let servers = self.servers();
         let longest = servers.iter().map(|server| server.entry().timeout()).max().unwrap_or_default();
         self.wait_for(Entry::is_enabled, Instant::now() + longest, call.cancel);
+        // A server is connected a moment before its tools are registered.
+        self.update();
     }
 
     fn searched(&self) -> Vec<(Arc<dyn Tool>, String)> {
