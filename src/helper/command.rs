@@ -2,7 +2,6 @@
 
 use super::process::Helper;
 use super::r#yield;
-use crate::runtime::approval::Ask;
 use crate::tools::process::{lifeline, set_apart};
 use std::ffi::OsString;
 use std::io;
@@ -92,18 +91,9 @@ fn words(
         over.tools.excluded.iter().cloned().chain(withheld.map(str::to_owned)).collect();
     add("--exclude-tools", excluded.join(",").into());
 
-    let ask = match &over.approval.ask {
-        Ask::Nothing => None,
-        Ask::All => Some("all".to_owned()),
-        Ask::Writes => Some("writes".to_owned()),
-        Ask::Named(names) => Some(names.join(",")),
-    };
-    if let Some(ask) = ask {
-        add("--ask-tools", ask.into());
-    }
-    let registered = [r#yield::NAME, super::task::NAME].map(str::to_owned);
-    let allowed: Vec<String> = over.approval.allowed.iter().cloned().chain(registered).collect();
-    add("--allow-tools", allowed.join(",").into());
+    // The session decides on each call by its mode and rules, which may change while the helper works.
+    add("--ask-tools", "every".into());
+    add("--allow-tools", [r#yield::NAME, super::task::NAME].join(",").into());
     if let Some(mode) = &over.sandbox.mode {
         add("--sandbox", mode.into());
     }

@@ -10,6 +10,7 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
+use super::tap::HookTap;
 use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
@@ -273,7 +274,9 @@ impl Host for Conductor<'_> {
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
         let session = self.control.log().header().id.clone();
         let services = &self.config.services;
-        services.request(&agent.model, agent.thinking, &session, self.cancel)
+        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
+        request.options.tap = HookTap::new(&self.hooked, &agent.model, self.cancel);
+        Ok(request)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {

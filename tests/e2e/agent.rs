@@ -369,6 +369,11 @@ impl Running<'_> {
         self.stderr.wait_for(part);
     }
 
+    /// What stderr, or the terminal, has shown so far.
+    pub fn shown(&self) -> String {
+        self.stderr.so_far()
+    }
+
     /// Types on the terminal.
     pub fn type_keys(&self, keys: &str) {
         let mut terminal = self.terminal.as_ref().expect("a terminal");

@@ -316,6 +316,28 @@ fn questions_of_a_helper_travel_up_with_its_name() {
 }
 
 #[test]
+fn rules_of_the_session_hold_for_its_helpers() {
+    for (permissions, told) in [
+        (json!({"deny": ["bash(touch *)"]}), "deny bash(touch *)"),
+        (json!({"mode": "read-only"}), "Read-only mode"),
+    ] {
+        let touch = vec![
+            Reply::tool("w", "bash", &json!({"command": "touch made"})),
+            yields(&json!({"result": "r"})),
+        ];
+        let (world, _server, helpers) = self::world([tasks(&["a"]), Reply::text("ok")], [("a", touch)]);
+        let path = world.agent_dir().join("settings.json");
+        let mut settings: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        settings["permissions"] = permissions;
+        fs::write(path, settings.to_string()).unwrap();
+        world.pi().args(PRINT).args(["go"]).run().success();
+        let result = helpers[0].requests()[1].last_text();
+        assert!(result.contains(told), "{result}");
+        assert!(!world.work().join("made").exists());
+    }
+}
+
+#[test]
 fn agents_are_listed_with_those_that_lost() {
     let (world, _server, _) = world([], []);
     world.write_config(

@@ -133,7 +133,7 @@ impl Updates {
                     self.open.insert(id.clone(), false);
                     let kind = call::kind(&self.describer.describe(name, &Map::new()));
                     self.send(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
-                        "kind": kind, "status": "pending"}));
+                        "name": name, "kind": kind, "status": "pending"}));
                 }
                 _ => {}
             },
@@ -194,6 +194,7 @@ impl Updates {
             "sessionUpdate": if is_announced { "tool_call_update" } else { "tool_call" },
             "toolCallId": id,
             "title": call::title(name, &info),
+            "name": name,
             "kind": call::kind(&info),
             "locations": call::locations(&self.workspace, &info, change),
             "rawInput": arguments,

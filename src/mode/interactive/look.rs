@@ -1,5 +1,6 @@
 //! How the conversation is drawn at a moment: size, colours, folding.
 
+use super::drawings::Drawings;
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
@@ -28,6 +29,8 @@ pub struct Look<'a> {
     /// True if tool output is shown in full.
     pub is_open: bool,
     pub hides_thinking: bool,
+    /// What stands for thinking that is not shown.
+    pub thinking_label: &'a str,
     /// For screen readers, and users whom motion disturbs: states are words, nothing is animated.
     pub is_plain: bool,
     /// True if a call that went well is one row, and nothing has empty rows inside.
@@ -40,7 +43,15 @@ pub struct Look<'a> {
     pub home: &'a Path,
     /// Describes tool calls.
     pub describer: &'a Describer,
+    /// What extensions draw.
+    pub drawings: &'a Arc<Drawings>,
 }
+
+/// Stands for thinking that is not shown, if nobody wants other words.
+pub const THINKING: &str = "Thinking...";
+
+#[cfg(test)]
+static NO_DRAWINGS: std::sync::LazyLock<Arc<Drawings>> = std::sync::LazyLock::new(Arc::default);
 
 impl<'a> Look<'a> {
     /// A look in the folder `/home/u/p`, with everything folded.
@@ -54,6 +65,7 @@ impl<'a> Look<'a> {
             code_indent: "  ",
             is_open: false,
             hides_thinking: false,
+            thinking_label: THINKING,
             is_plain: false,
             is_compact: false,
             has_backgrounds: true,
@@ -61,6 +73,7 @@ impl<'a> Look<'a> {
             cwd: Path::new("/home/u/p"),
             home: Path::new("/home/u"),
             describer: &crate::runtime::BUILTIN,
+            drawings: &NO_DRAWINGS,
         }
     }
 
@@ -145,6 +158,7 @@ pub struct Kept {
     home: PathBuf,
     hyperlinks: bool,
     describer: Describer,
+    drawings: Arc<Drawings>,
 }
 
 impl Kept {
@@ -156,6 +170,7 @@ impl Kept {
             home: look.home.to_owned(),
             hyperlinks: look.hyperlinks,
             describer: look.describer.clone(),
+            drawings: look.drawings.clone(),
         }
     }
 
@@ -168,6 +183,7 @@ impl Kept {
             code_indent: &self.layout.code_indent,
             is_open: self.layout.is_open,
             hides_thinking: self.layout.hides_thinking,
+            thinking_label: &self.layout.thinking_label,
             is_plain: self.layout.is_plain,
             is_compact: self.layout.is_compact,
             has_backgrounds: self.layout.has_backgrounds,
@@ -175,6 +191,7 @@ impl Kept {
             cwd: &self.cwd,
             home: &self.home,
             describer: &self.describer,
+            drawings: &self.drawings,
         }
     }
 }
@@ -191,6 +208,9 @@ pub struct Layout {
     is_compact: bool,
     has_backgrounds: bool,
     pad: usize,
+    thinking_label: String,
+    /// Count of what extensions have drawn.
+    drawn: u64,
 }
 
 impl Layout {
@@ -205,6 +225,8 @@ impl Layout {
             is_compact: look.is_compact,
             has_backgrounds: look.has_backgrounds,
             pad: look.pad,
+            thinking_label: look.thinking_label.to_owned(),
+            drawn: look.drawings.count(),
         }
     }
 
@@ -212,7 +234,8 @@ impl Layout {
         (self.width, self.is_open, self.hides_thinking) == (look.width, look.is_open, look.hides_thinking)
             && (self.is_plain, self.pad) == (look.is_plain, look.pad)
             && (self.is_compact, self.has_backgrounds) == (look.is_compact, look.has_backgrounds)
-            && self.code_indent == look.code_indent
+            && (&*self.code_indent, &*self.thinking_label) == (look.code_indent, look.thinking_label)
+            && self.drawn == look.drawings.count()
             && self.theme == *look.theme
     }
 }

@@ -9,6 +9,7 @@
 
 mod input;
 mod part;
+mod permissions;
 mod preference;
 mod queue;
 mod state;
@@ -16,7 +17,7 @@ mod ticket;
 mod tools;
 
 pub use super::task::Streaming;
-pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
+pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Ticket};
 
@@ -53,7 +54,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct Control(Arc<Shared>);
 
 /// A handle for parts of the session itself, such as its tools, which must not keep it alive.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct WeakControl(Weak<Shared>);
 
 impl WeakControl {
@@ -102,12 +103,14 @@ impl Control {
     pub(super) fn new(parts: Parts, root: CancelToken) -> Self {
         let queues = Mutex::new(Queues::new(parts.config.queue_modes()));
         let (state, conversation) = State::new(parts);
+        let approvals = Arc::<Approvals>::default();
+        approvals.follow(&state.config);
         Self(Arc::new(Shared {
             root,
             queues,
             conversation: Mutex::new(conversation),
             state: Mutex::new(state),
-            approvals: Arc::default(),
+            approvals,
             guard: Mutex::default(),
             hooks: Mutex::default(),
             ui: Mutex::default(),
@@ -140,9 +143,11 @@ impl Control {
         self.guard().left()
     }
 
-    /// Asks the session's approver about a call of a helper.
-    pub fn approve(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
-        self.0.approvals.decide(question, cancel)
+    /// Decides on a call of a helper, as on one of the session.
+    pub fn approve(&self, question: Question<'_>, cancel: &CancelToken) -> Decision {
+        let describer = self.tools().describer();
+        let info = describer.describe(&question.tool.spec.name, question.arguments);
+        self.0.approvals.decide(question, &info, cancel)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -235,7 +240,7 @@ impl Control {
             Arc::new(Wrapped { tool: tool.clone(), vault: vault.clone() })
         };
         let tools: Vec<_> = tools.iter().map(wrap).collect();
-        self.0.approvals.guard(&config.approval, &tools)
+        self.0.approvals.guard(&tools)
     }
 
     /// The tool that other tools reach under this name.
@@ -250,6 +255,14 @@ impl Control {
         let all = state.all_tools();
         let tool = all.iter().filter(|tool| tool.info().spec.name == name).find(reaches)?.clone();
         self.guarded(&state.config, &[tool]).pop()
+    }
+
+    /// The built-in tool of this name, also if another one has taken its place.
+    pub(super) fn builtin(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let config = self.config();
+        let tool = config.tools.iter().find(|tool| tool.info().spec.name == name)?.clone();
+        let vault = config.services.vault().clone();
+        Some(Arc::new(Wrapped { tool, vault }))
     }
 
     /// Replaces secrets in a user message by placeholders.
@@ -314,7 +327,9 @@ impl Control {
         (queues.steering.mode, queues.follow_up.mode) = config.queue_modes();
         let mut state = self.state();
         state.switches = Switches::of(&config, state.switches.interrupt);
+        self.0.approvals.follow(&config);
         state.config = config;
+        state.lend();
         let active = names_of(&state.tools);
         state.activate(&active);
     }
@@ -337,6 +352,7 @@ impl Control {
     /// Replaces the conversation, and returns the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
         let (next, conversation) = State::new(parts);
+        self.0.approvals.follow(&next.config);
         let mut queues = self.queues();
         let mut current = self.log();
         *queues = Queues::new((queues.steering.mode, queues.follow_up.mode));

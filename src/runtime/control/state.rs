@@ -147,7 +147,16 @@ impl State {
         self.held_back.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;
+        self.lend();
         self.activate_beside(names);
+    }
+
+    /// Gives the configuration the providers that were added.
+    pub(super) fn lend(&mut self) {
+        let providers = self.additions.providers();
+        if !self.config.services.has_lent(&providers) {
+            Arc::make_mut(&mut self.config).services.lend(providers);
+        }
     }
 
     /// Activates the tools with these names, and the registered and added tools that the conversation has not
@@ -199,6 +208,7 @@ impl State {
     /// Replaces what `owner` adds. Tools that are new become active as they should be at first.
     pub fn set_addition(&mut self, owner: Owner, addition: Addition) -> Vec<String> {
         let (new, problems) = self.additions.set(owner, addition);
+        self.lend();
         let at_first = names_of(&self.added_tools(true));
         let is_wanted = |name: &String| {
             let RecordedTools { active, removed } = &self.recorded;
@@ -212,6 +222,7 @@ impl State {
 
     pub fn remove_addition(&mut self, owner: &Owner) {
         self.additions.remove(owner);
+        self.lend();
         let names = names_of(&self.tools);
         self.activate(&names);
     }

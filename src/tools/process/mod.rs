@@ -18,10 +18,8 @@ mod family;
 mod group;
 pub mod lifeline;
 pub mod peer;
-mod served;
 
 pub use family::MARKER;
-pub use served::{Program, Served, serve};
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};

@@ -78,8 +78,8 @@ fn a_compaction_is_told() {
         let session = editor.new_session(&world);
         editor.prompt(&session, "one").result();
         let answer = editor.prompt(&session, "two");
-        let told: Vec<&Value> =
-            answer.updates.iter().filter(|update| update["sessionUpdate"] != "agent_message_chunk").collect();
+        let mut told = answer.conversation();
+        told.retain(|update| update["sessionUpdate"] != "agent_message_chunk");
         let shown: Vec<&Value> = told.iter().map(|update| &update["sessionUpdate"]).collect();
         assert_eq!(shown, kinds.into_iter().filter(|kind| !kind.is_empty()).collect::<Vec<_>>());
         if let [start, end] = &told[..] {

@@ -190,9 +190,8 @@ fn programs_read_and_change_the_session() {
     assert!(prompt["sections"]["preamble"].is_string());
     for (method, params, fault) in [
         ("session.setName", json!({}), "\"name\" is missing"),
-        ("session.entries", json!({"since": "nope"}), "Entry not found: nope"),
         ("no.such", json!({}), "Unknown method: no.such"),
-        ("exec", json!({"command": "no-such-program-here"}), "There is no program"),
+        ("exec", json!({"command": "no-such-program-here"}), "Cannot start no-such-program-here"),
         ("register", json!({"tools": [{}]}), "\"tools\""),
     ] {
         let error = call(method, params).unwrap_err();
