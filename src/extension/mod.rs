@@ -17,6 +17,7 @@ mod render;
 mod tool;
 
 use crate::base::cancel::CancelToken;
+use crate::base::patience::patience;
 use crate::llm::secret::Vault;
 use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
@@ -521,7 +522,7 @@ impl Hooks for Extensions {
     fn settle(&self) {
         let problems = {
             let state = self.state();
-            let until = state.begun + SETTLE;
+            let until = state.begun + patience(SETTLE);
             let left = until.saturating_duration_since(Instant::now());
             let waited = self.changed.wait_timeout_while(state, left, State::is_starting);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;

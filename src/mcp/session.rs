@@ -545,6 +545,8 @@ impl Hooks for Mcp {
 impl Servers for Mcp {
     fn wait(&self, call: &Invocation<'_>) {
         self.wait_long(|_| true, call.cancel);
+        // A server is connected a moment before its tools are registered.
+        self.update();
     }
 
     fn searched(&self) -> Vec<Arc<dyn Tool>> {

@@ -46,20 +46,17 @@ impl Places<'_> {
         let project_base = self.cwd.join(".pi");
         let of_project =
             |folder: &Path, base: &Path| Bounds::project(folder, self.home).and_project(base, self.home);
-        let bounds = of_project(self.cwd, &project_base);
         let mut found = self.search(kind);
-        found.bounds = bounds.clone();
         if self.is_trusted {
-            self.listed(&mut found, &project_list, &project_base, Scope::Project);
-            found.looked(
-                &project_base,
-                &project_base.join(kind.name()),
-                Scope::Project,
-                &project_list,
-                false,
-            );
+            let folder = project_base.join(kind.name());
+            // Bounds are found by many looks at the disk: only where there is something to read.
+            if !project_list.is_empty() || folder.exists() {
+                found.bounds = of_project(self.cwd, &project_base);
+                self.listed(&mut found, &project_list, &project_base, Scope::Project);
+                found.looked(&project_base, &folder, Scope::Project, &project_list, false);
+            }
             if kind == Kind::Skills {
-                for folder in self.agents_folders() {
+                for folder in self.agents_folders().into_iter().filter(|folder| folder.exists()) {
                     let base = folder.parent().unwrap_or(&folder).to_owned();
                     found.bounds = of_project(base.parent().unwrap_or(&base), &base);
                     found.looked(&base, &folder, Scope::Project, &project_list, true);
@@ -75,7 +72,7 @@ impl Places<'_> {
         }
         for package in self.packages {
             found.bounds = match package.scope {
-                Scope::Project => bounds.clone().and_project(&package.root, self.home),
+                Scope::Project => of_project(self.cwd, &project_base).and_project(&package.root, self.home),
                 _ => Bounds::anywhere(),
             };
             found.packaged(package);

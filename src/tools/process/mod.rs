@@ -24,7 +24,7 @@ pub use family::MARKER;
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
 use crate::base::{executable, null, poll};
-use family::Family;
+use family::{Before, Family};
 use group::Group;
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};
@@ -238,13 +238,14 @@ fn launch(
     process.env(MARKER, family::marker(id));
     set_apart(&mut process);
     let start = lifeline::begins(id);
+    let before = Before::now();
     let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
     // Our copies of the program's ends of its pipes go, else its output would never be over.
     drop(process);
 
     let group = Arc::new(Group::new(child, wake_writer));
     lifeline::began(id, group.number().id);
-    let family = Family::new(id, group.clone());
+    let family = Family::new(id, group.clone(), before);
     let closed = {
         let mut commands = commands();
         commands.running.insert(id, Entry { family: family.clone(), ended: false, keep });
