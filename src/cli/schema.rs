@@ -106,7 +106,7 @@ mod tests {
             (
                 "models",
                 json!({"providers": {"local": {"baseUrl": "http://localhost:1/v1", "api": "openai-completions",
-                    "apiKey": "$KEY", "headers": {"x": "!cmd"}, "compat": {"promptCacheKeyMode": "auto"},
+                    "apiKey": "$KEY", "headers": {"x": "!cmd"}, "compat": {"promptCacheKeyMode": "auto", "supportsStore": null, "thinkingFormat": "qwen"},
                     "models": [{"id": "m", "reasoning": true, "input": ["text", "image"], "contextWindow": 8192,
                         "thinkingLevelMap": {"off": null, "high": "high"},
                         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "tiers": []},

@@ -42,8 +42,11 @@ pub struct StreamOptions {
 
 /// Sees what goes to a server and what comes back. Called on the thread of the request.
 pub trait Tap: Debug + Send + Sync {
-    /// The JSON body to send in place of `body`; `None` to send it as it is.
-    fn body(&self, body: &[u8]) -> Option<Vec<u8>>;
+    /// True if bodies are to be passed to [`Self::body`].
+    fn wants_body(&self) -> bool;
+
+    /// The fields to send in place of the JSON body `body`; `None` to send it as it is.
+    fn body(&self, body: &[u8]) -> Option<Map<String, Value>>;
 
     /// The head of an answer, successful or not.
     fn answered(&self, status: u16, headers: &[(String, String)]);

@@ -3,6 +3,7 @@
 //! A protocol builds a request from model, context and options, and provides a decoder that turns frames into
 //! events. Both are free of I/O: threads, sockets, clocks and aborts are in `llm::stream`.
 
+use super::body::{Body, Payload};
 use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
 use super::model::Model;
@@ -11,12 +12,12 @@ use crate::base::cancel::CancelToken;
 use std::sync::Arc;
 
 /// An HTTP request to a provider; always a POST with a JSON body.
-#[derive(Clone, Debug, Default)]
-pub struct HttpRequest {
+#[derive(Debug, Default)]
+pub struct HttpRequest<'a> {
     pub url: String,
     /// Names in lower case. `llm::http` recognizes secret headers by name.
     pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+    pub body: Body<'a>,
 }
 
 /// One unit of a streamed answer.
@@ -30,12 +31,12 @@ pub enum Frame<'a> {
 
 /// A protocol based on HTTP.
 pub trait Protocol: Send + Sync {
-    fn request(
+    fn request<'a>(
         &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError>;
+        model: &'a Model,
+        context: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError>;
     fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder>;
 
     /// Signs the final request, including the caller's headers, if a key in a header is not enough.
@@ -43,7 +44,7 @@ pub trait Protocol: Send + Sync {
         &self,
         _url: &str,
         _headers: &mut Vec<(String, String)>,
-        _body: &[u8],
+        _body: &Payload<'_>,
         _options: &StreamOptions,
         _now_ms: u64,
     ) -> Result<(), StreamError> {

@@ -24,6 +24,8 @@ enum Kind {
     /// An object with arbitrary keys and values of one kind.
     Table(&'static Kind),
     Object(&'static [Field]),
+    /// A value that is described and not checked; `null` leaves it out.
+    Hint(&'static Kind),
     Anything,
 }
 
@@ -41,7 +43,9 @@ const fn required(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: true }
 }
 
-use Kind::{Anything, Bool, List, Number, Object, OneOf, Positive, Table, Text, TextOrNull, Whole, Word};
+use Kind::{
+    Anything, Bool, Hint, List, Number, Object, OneOf, Positive, Table, Text, TextOrNull, Whole, Word,
+};
 
 static FILE: Kind = Object(&[required("providers", Table(&PROVIDER))]);
 
@@ -167,7 +171,74 @@ const INPUT_LIMITS: Kind = Object(&[
 
 /// Switches depend on the protocol, and a provider's may be meant for several protocols. The reference
 /// accepts what is valid for any protocol, which leaves only this field to check.
-const COMPAT: Kind = Object(&[field("supportsLongCacheRetention", Bool)]);
+const COMPAT: Kind = Object(&[
+    field("supportsLongCacheRetention", Bool),
+    switch("allowEmptySignature"),
+    switch("cumulativeToolArguments"),
+    switch("forceAdaptiveThinking"),
+    switch("promptProgress"),
+    switch("requiresAssistantAfterToolResult"),
+    switch("requiresNonNullAssistantContent"),
+    switch("requiresReasoningContentOnAssistantMessages"),
+    switch("requiresThinkingAsText"),
+    switch("requiresToolResultName"),
+    switch("requiresToolsWithToolHistory"),
+    switch("sendSessionAffinityHeaders"),
+    switch("supportsAdditionalTools"),
+    switch("supportsCacheControlOnTools"),
+    switch("supportsDeveloperRole"),
+    switch("supportsEagerToolInputStreaming"),
+    switch("supportsExplicitPromptCacheMode"),
+    switch("supportsFinishReason"),
+    switch("supportsMaxOutputTokens"),
+    switch("supportsMessageThreads"),
+    switch("supportsMidConvoEffort"),
+    switch("supportsMidConvoSystemMessages"),
+    switch("supportsMidConvoToolAdditions"),
+    switch("supportsMidConvoToolChanges"),
+    switch("supportsOpenAIGrammarTools"),
+    switch("supportsReasoningEffort"),
+    switch("supportsStore"),
+    switch("supportsStrictMode"),
+    switch("supportsStrictTools"),
+    switch("supportsTemperature"),
+    switch("supportsThinkingTokenBudget"),
+    switch("supportsToolSearch"),
+    switch("supportsUsageInStreaming"),
+    switch("textToolCalls"),
+    switch("thinkTags"),
+    switch("zaiToolStream"),
+    field("allowedFallbackModels", Hint(&List(&Object(&[required("model", Word)])))),
+    field("cacheControlFormat", Hint(&OneOf(&["anthropic"]))),
+    field("chatTemplateArgs", Hint(&Table(&Anything))),
+    field("chatTemplateKwargs", Hint(&Table(&Anything))),
+    field("maxTokensField", Hint(&OneOf(&["max_completion_tokens", "max_tokens"]))),
+    field("openRouterRouting", Hint(&Table(&Anything))),
+    field("promptCacheKeyMode", Hint(&OneOf(&["auto", "enabled", "disabled"]))),
+    field("sessionAffinityFormat", Hint(&OneOf(&["openai", "openai-nosession", "openrouter"]))),
+    field("thinkingFormat", Hint(&OneOf(THINKING_FORMATS))),
+    field("thinkingTokenBudgetField", Hint(&Word)),
+    field("vercelGatewayRouting", Hint(&Table(&Anything))),
+    field("vllmPriority", Hint(&Number)),
+]);
+
+const fn switch(name: &'static str) -> Field {
+    field(name, Hint(&Bool))
+}
+
+const THINKING_FORMATS: &[&str] = &[
+    "openai",
+    "openrouter",
+    "deepseek",
+    "together",
+    "baseten",
+    "zai",
+    "qwen",
+    "chat-template",
+    "qwen-chat-template",
+    "string-thinking",
+    "ant-ling",
+];
 
 /// The JSON Schema of the file.
 pub fn json_schema() -> Value {
@@ -240,7 +311,7 @@ impl Kind {
                 .as_f64()
                 .is_some_and(|number| number.fract() == 0.0 && (*least..=*most).contains(&number)),
             OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
-            Anything => true,
+            Hint(_) | Anything => true,
             List(_) | Table(_) | Object(_) => false,
         }
     }
@@ -261,6 +332,15 @@ impl Kind {
                 schema
             }
             OneOf(words) => json!({"enum": words}),
+            Hint(kind) => {
+                let mut schema = kind.json_schema();
+                if let Some(Value::Array(words)) = schema.get_mut("enum") {
+                    words.push(Value::Null);
+                } else {
+                    schema["type"] = json!([schema["type"].take(), "null"]);
+                }
+                schema
+            }
             List(kind) => json!({"type": "array", "items": kind.json_schema()}),
             Table(kind) => json!({"type": "object", "additionalProperties": kind.json_schema()}),
             Object(fields) => {
@@ -296,7 +376,7 @@ impl Kind {
             }
             List(_) => "array".into(),
             Table(_) | Object(_) => "object".into(),
-            Anything => "anything".into(),
+            Hint(_) | Anything => "anything".into(),
         }
     }
 }
@@ -398,6 +478,26 @@ mod tests {
                 "providers.p.modelOverrides.m.promptCache.short: must be a number above 0",
             ],
         );
+    }
+
+    #[test]
+    fn every_switch_that_a_protocol_reads_is_described() {
+        let described = COMPAT.json_schema();
+        for source in [
+            include_str!("../wire/anthropic_messages/compat.rs"),
+            include_str!("../wire/openai_completions/compat.rs"),
+            include_str!("../wire/openai_responses/compat.rs"),
+        ] {
+            let names = ["flag(\"", "set(\"", "text(\"", "object(\""].into_iter();
+            for name in names.flat_map(|call| source.split(call).skip(1)) {
+                let name = name.split('"').next().unwrap();
+                assert!(described["properties"].get(name).is_some(), "{name}");
+            }
+        }
+        for name in THINKING_FORMATS {
+            let parsed = include_str!("../wire/openai_completions/compat.rs");
+            assert!(*name == "openai" || parsed.contains(&format!("\"{name}\" => Self::")), "{name}");
+        }
     }
 
     #[test]

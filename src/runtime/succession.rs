@@ -9,6 +9,7 @@ use super::session::Session;
 use super::todo;
 use super::ui::{Change, Problem};
 use crate::agent::run::Fatal;
+pub use crate::session::upkeep::ImportedCopy;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -177,19 +178,20 @@ impl Session {
         Ok(self.succeed(next, if way == Way::Fork { "fork" } else { "resume" })?)
     }
 
-    /// Copies a session file to the sessions of this folder. Returns the path of the copy.
-    pub fn import(&mut self, source: &Path) -> Result<PathBuf, Fatal> {
+    /// Copies a session file to the sessions of this folder. Returns the path of the copy, and the copy to keep when
+    /// it is used.
+    pub fn import(&mut self, source: &Path) -> Result<(PathBuf, Option<ImportedCopy>), Fatal> {
         if !source.exists() {
             return Err(Fatal(format!("File not found: {}", source.display())));
         }
         let cwd = self.cwd();
         let Some(store) = self.next()?.store.clone() else {
-            return Ok(source.to_owned());
+            return Ok((source.to_owned(), None));
         };
         let imported = upkeep::import(source, &store.folder(&cwd))?;
         let mut log = self.control().log();
         imported.notices.into_iter().for_each(|notice| log.notice(notice));
-        Ok(imported.path)
+        Ok((imported.path, imported.copy))
     }
 
     /// Switches to a fork that ends before the user message `entry`. Returns the message's text; none if a handler

@@ -38,13 +38,14 @@ impl HookTap {
 }
 
 impl Tap for HookTap {
-    fn body(&self, body: &[u8]) -> Option<Vec<u8>> {
-        if !self.hooked.wants(BODY) {
-            return None;
-        }
+    fn wants_body(&self) -> bool {
+        self.hooked.wants(BODY)
+    }
+
+    fn body(&self, body: &[u8]) -> Option<Map<String, Value>> {
         let payload: Value = serde_json::from_slice(body).ok()?;
         let mut is_changed = false;
-        let event =
+        let mut event =
             self.hooked.ask(BODY, || json!({"payload": payload}), &self.cancel, &mut |event, result| {
                 if let Ok(Value::Object(mut result)) = result
                     && let Some(payload) = result.remove("payload")
@@ -54,7 +55,10 @@ impl Tap for HookTap {
                 }
                 ControlFlow::Continue(())
             })?;
-        is_changed.then(|| event["payload"].to_string().into_bytes())
+        match event["payload"].take() {
+            Value::Object(payload) if is_changed => Some(payload),
+            _ => None,
+        }
     }
 
     fn answered(&self, status: u16, headers: &[(String, String)]) {

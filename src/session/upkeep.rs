@@ -11,6 +11,7 @@ use crate::session::log::Log;
 use crate::session::notice::Notice;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Removes a session or draft, with all files beside it.
 pub fn remove(path: &Path) -> Result<(), SessionError> {
@@ -78,7 +79,30 @@ fn backups(path: &Path) -> Vec<PathBuf> {
 #[derive(Debug)]
 pub struct Imported {
     pub path: PathBuf,
+    /// `None` if the file was in the folder already.
+    pub copy: Option<ImportedCopy>,
     pub notices: Vec<Notice>,
+}
+
+/// A copy that [`import`] made. Removed when it is dropped, unless it was kept.
+#[derive(Debug)]
+pub struct ImportedCopy {
+    path: PathBuf,
+    is_kept: AtomicBool,
+}
+
+impl ImportedCopy {
+    pub fn keep(&self) {
+        self.is_kept.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ImportedCopy {
+    fn drop(&mut self) {
+        if !*self.is_kept.get_mut() {
+            let _ = remove(&self.path); // what is left is listed as a session
+        }
+    }
 }
 
 /// Copies a session file into `folder` and migrates it to the current version. The name gets a number if it
@@ -92,7 +116,7 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
     make_private_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
     if folder.canonicalize().ok().as_deref() == source.parent() {
         let path = source;
-        return Ok(Imported { path, notices });
+        return Ok(Imported { path, copy: None, notices });
     }
     let mut bytes = std::fs::read(&source).map_err(read())?;
     if let Some(header) = read_header(&source)
@@ -123,7 +147,8 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
         Ok(path) => {
             file.sync_name();
             beside::share_outputs(&source, &path);
-            Ok(Imported { path, notices })
+            let copy = ImportedCopy { path: path.clone(), is_kept: AtomicBool::new(false) };
+            Ok(Imported { path, copy: Some(copy), notices })
         }
         Err(error) => {
             let _ = file.remove();
@@ -257,7 +282,9 @@ mod tests {
         let source = scratch.write("from/a.jsonl", &text);
         scratch.write("from/a.outputs/pi-bash-0000000000000001.log", "x");
         for name in ["a.jsonl", "a-1.jsonl", "a-2.jsonl"] {
+            assert_eq!(import(&source, &folder).unwrap().path, folder.join(name)); // not kept
             let imported = import(&source, &folder).unwrap();
+            imported.copy.as_ref().unwrap().keep();
             assert_eq!(imported.path, folder.join(name));
             assert_eq!(std::fs::read_to_string(&imported.path).unwrap(), text);
             assert!(matches!(&*imported.notices, [Notice::Damaged { lines, .. }] if lines == &[2]));
@@ -265,8 +292,10 @@ mod tests {
         assert!(folder.join("a-2.outputs/pi-bash-0000000000000001.log").exists());
         let there = import(&folder.join("a.jsonl"), &folder).unwrap();
         assert_eq!(there.path, folder.join("a.jsonl"));
+        assert!(there.copy.is_none());
         let old = scratch.write("old.jsonl", "{\"type\":\"session\",\"id\":\"o\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n");
         let imported = import(&old, &folder).unwrap();
+        imported.copy.unwrap().keep();
         let text = std::fs::read_to_string(&imported.path).unwrap();
         assert!(text.contains("\"version\":3") && text.contains("\"parentId\":null"), "{text}");
         for junk in ["", "junk", "{}"] {

@@ -6,6 +6,7 @@
 
 use crate::base::hex::hex;
 use crate::base::time;
+use crate::llm::body::Payload;
 use crate::llm::http::Target;
 use crate::llm::options::Keys;
 use ring::{digest, hmac};
@@ -43,10 +44,12 @@ pub fn sign(
     scope: &Scope<'_>,
     url: &str,
     headers: &[(String, String)],
-    body: &[u8],
+    body: &Payload<'_>,
 ) -> Option<Vec<(String, String)>> {
     let (host, path) = host_and_path(url)?;
-    let body_hash = hex(digest::digest(&digest::SHA256, body).as_ref());
+    let mut hash = digest::Context::new(&digest::SHA256);
+    body.each_part(&mut |part| hash.update(part));
+    let body_hash = hex(hash.finish().as_ref());
     let mut added = vec![
         ("x-amz-date".to_owned(), date(scope.now_ms)),
         ("x-amz-content-sha256".to_owned(), body_hash.clone()),
@@ -213,7 +216,7 @@ mod tests {
         let headers = [("content-type", "application/json"), ("user-agent", "x")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let url = "https://bedrock-runtime.us-west-2.amazonaws.com/model/a%3A0/converse-stream";
-        let added = sign(&keys, &scope, url, &headers, b"{}").unwrap();
+        let added = sign(&keys, &scope, url, &headers, &Payload::Whole(b"{}".to_vec())).unwrap();
         let names: Vec<_> = added.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
@@ -221,7 +224,7 @@ mod tests {
         );
         let signed = "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-amz-security-token,";
         assert!(added[4].1.contains(signed), "{}", added[4].1);
-        assert_eq!(sign(&keys, &scope, "nonsense", &headers, b""), None);
+        assert_eq!(sign(&keys, &scope, "nonsense", &headers, &Payload::Whole(Vec::new())), None);
     }
 
     #[test]

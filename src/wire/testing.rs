@@ -6,7 +6,7 @@ use crate::llm::event::{AssistantEvent, Fold, StreamError};
 use crate::llm::message::{AssistantMessage, Block, StopReason};
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
-use crate::llm::protocol::{Decoder, Frame, Protocol};
+use crate::llm::protocol::{Decoder, Frame, HttpRequest, Protocol};
 use crate::llm::secret::Secret;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -239,9 +239,28 @@ fn mutate(value: &Value, emit: &mut dyn FnMut(String), others: &[&str]) {
     }
 }
 
-/// The body of a request, as text and parsed.
+/// A request as it is sent.
+#[derive(Debug)]
+pub struct Asked {
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// The request for a conversation, or why it is refused.
+pub fn ask(
+    protocol: &dyn Protocol,
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+) -> Result<Asked, StreamError> {
+    let HttpRequest { url, headers, body } = protocol.request(model, context, options)?;
+    Ok(Asked { url, headers, body: body.to_bytes()? })
+}
+
+/// The parsed body of a request.
 pub fn body(protocol: &dyn Protocol, model: &Model, messages: &Value, options: &StreamOptions) -> Value {
-    let request = protocol.request(model, &context(messages), options).unwrap();
+    let request = ask(protocol, model, &context(messages), options).unwrap();
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -253,7 +272,7 @@ pub fn header(
     options: &StreamOptions,
     name: &str,
 ) -> Option<String> {
-    let request = protocol.request(model, &context(messages), options).unwrap();
+    let request = ask(protocol, model, &context(messages), options).unwrap();
     let mut headers = request.headers.into_iter();
     headers.find(|(known, _)| known == name).map(|(_, value)| value)
 }

@@ -9,6 +9,7 @@ use crate::llm::message::{Message, SystemMessage, ToolSpec};
 use std::collections::HashSet;
 
 pub struct Transcript<'a> {
+    pub context: &'a Context,
     /// The text before the conversation.
     pub prompt: String,
     /// The tools declared before the conversation.
@@ -32,6 +33,7 @@ impl<'a> Transcript<'a> {
                 .any(|m| matches!(m, Message::System(system) if system.replace == Some(true)));
         if !in_place {
             return Self {
+                context,
                 prompt: head.prompt(),
                 initial_tools: head.tools.clone(),
                 current_tools: head.tools,
@@ -40,12 +42,14 @@ impl<'a> Transcript<'a> {
         }
         match messages.split_first() {
             Some((Message::System(first), rest)) => Self {
+                context,
                 prompt: first.prompt(),
                 initial_tools: first.tools_added.clone(),
                 current_tools: head.tools,
                 messages: rest.iter().collect(),
             },
             _ => Self {
+                context,
                 prompt: String::new(),
                 initial_tools: Vec::new(),
                 current_tools: head.tools,

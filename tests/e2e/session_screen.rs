@@ -155,6 +155,29 @@ fn a_session_whose_folder_is_gone_goes_on_here_if_that_is_wanted() {
 }
 
 #[test]
+fn an_import_that_is_given_up_leaves_no_copy() {
+    let (world, _server) = world([]);
+    let elsewhere = world.home().join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let stored = stored(&world, &world.home().join("gone"), "abc", "apple pie");
+    let from = elsewhere.join("taken.jsonl");
+    std::fs::rename(stored, &from).unwrap();
+    let before = world.session_files();
+    let screen = started(&world, "");
+    for (key, shown, more) in [(ESCAPE, "Resume cancelled", 0), (ENTER, "answer to apple pie", 1)] {
+        screen.send(&format!("/import {}", from.display()));
+        screen.wait_for("Import session");
+        screen.type_keys(ENTER);
+        screen.wait_for("Session cwd does not exist");
+        screen.type_keys(key);
+        screen.wait_for(shown);
+        screen.wait_until("the copy is kept or gone", |_| world.session_files().len() == before.len() + more);
+    }
+    screen.quit();
+    assert!(tells(&from, "apple pie"));
+}
+
+#[test]
 fn one_goes_back_in_the_tree_and_says_something_else() {
     let (world, server) = world([
         Reply::text("First answer."),

@@ -5,6 +5,7 @@ use crate::auth::aws::env::refused;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::base::time;
+use crate::llm::body::Payload;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http::{self, Request, Secrets};
 use crate::llm::message::now_ms;
@@ -84,7 +85,7 @@ fn ask(
     let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
     if let Some(keys) = keys {
         let scope = Scope { region, service: "sts", now_ms: now_ms() };
-        let signed = sigv4::sign(keys, &scope, &url, &headers, body.as_bytes());
+        let signed = sigv4::sign(keys, &scope, &url, &headers, &Payload::Whole(body.as_bytes().to_vec()));
         headers.extend(signed.ok_or_else(|| refused(format!("{url} is not the URL of a service")))?);
     }
     let request = Request {

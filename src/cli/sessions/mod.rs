@@ -12,10 +12,11 @@ use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::plain_text;
+use crate::session::SessionError;
 use crate::session::info::{self, Info};
 use crate::session::search::{Query, search};
 use crate::session::store::Store;
-use crate::session::{SessionError, upkeep};
+use crate::session::upkeep::{self, ImportedCopy};
 use lexopt::{Arg, Parser, ValueExt};
 use row::{json_line, one_line, row, rows, short_ids};
 use serde_json::json;
@@ -286,6 +287,7 @@ impl Sessions {
         }
         let imported = upkeep::import(&source, &self.store.folder(&self.cwd))?;
         imported.notices.iter().for_each(report::warning);
+        imported.copy.iter().for_each(ImportedCopy::keep);
         let path = imported.path;
         let text = if self.options.json {
             json_line(&json!({ "path": path }))

@@ -58,7 +58,10 @@ impl Log {
         let title = format!("request: {} {url}{query}", request.method);
         let body = match request.private {
             true => HIDDEN.into(),
-            false => String::from_utf8_lossy(request.body),
+            false => match request.long {
+                None => String::from_utf8_lossy(request.body),
+                Some(long) => long.text().into(),
+            },
         };
         exchange.write(&title, &request.headers, &body);
         exchange

@@ -76,7 +76,7 @@ impl Target {
         let same_server = next.as_ref().is_some_and(|next| {
             next.host.eq_ignore_ascii_case(&self.host) && (next.port, next.secure) == (self.port, self.secure)
         });
-        let repeats = request.body.is_empty() || matches!(status, 307 | 308);
+        let repeats = (request.body.is_empty() && request.long.is_none()) || matches!(status, 307 | 308);
         if same_server && repeats {
             return Ok(url);
         }

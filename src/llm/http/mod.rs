@@ -17,6 +17,7 @@ mod proxy;
 mod secrets;
 mod status;
 mod tls;
+mod upload;
 
 pub(crate) use failure::{Target, one_line};
 pub(crate) use proxy::is_loopback;
@@ -24,6 +25,7 @@ pub(crate) use secrets::Secrets;
 pub(crate) use status::{body_error, body_text, html_text, http_date_ms, request_id, status_error, utc_ms};
 pub(crate) use tls::Trusted;
 
+use super::body::Long;
 use super::event::{ErrorKind, StreamError};
 use crate::base::cancel::{CancelGuard, CancelToken};
 use crate::base::env::Env;
@@ -139,6 +141,8 @@ pub(crate) struct Request<'a> {
     pub url: &'a str,
     pub headers: Vec<(String, String)>,
     pub body: &'a [u8],
+    /// A body that is made while it is sent, in place of `body`.
+    pub long: Option<&'a Long<'a>>,
     /// Time limit for the request and its complete answer.
     pub timeout: Option<Duration>,
     /// Values to hide in logs and errors, besides headers with secret names.
@@ -159,6 +163,7 @@ impl<'a> Request<'a> {
             url,
             headers: Vec::new(),
             body: &[],
+            long: None,
             timeout: None,
             secrets: Secrets::default(),
             env: &[],
@@ -278,6 +283,12 @@ impl Client {
             if request.method == Method::GET {
                 let wire = builder.body(()).map_err(ureq::Error::Http)?;
                 agent.run(self.configure(wire, request, proxy.as_ref(), fresh))
+            } else if let Some(long) = request.long {
+                let builder = builder.header("content-length", long.length);
+                upload::send(long, |body| {
+                    let wire = builder.body(body).map_err(ureq::Error::Http)?;
+                    agent.run(self.configure(wire, request, proxy.as_ref(), fresh))
+                })
             } else {
                 let wire = builder.body(request.body).map_err(ureq::Error::Http)?;
                 agent.run(self.configure(wire, request, proxy.as_ref(), fresh))

@@ -1,6 +1,6 @@
 //! Message threads: conversations stored by the server, so that a request carries only the new messages.
 //!
-//! A protocol that supports threads ends its body with [`CREATE`], which asks the server to store the
+//! A protocol that supports threads sets the field [`FIELD`], which asks the server to store the
 //! conversation. If the next request of the session begins with the stored messages, only the remaining messages
 //! are sent, without system prompt and tools, which the server stores as well. If the server rejects the
 //! continuation, the full request is sent. The state of threads is kept in memory: a new process begins with a
@@ -15,17 +15,17 @@ use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::Protocol;
 use ring::digest;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Last field of a body whose conversation the server may store.
-const CREATE: &[u8] = br#""thread":{"type":"create"}}"#;
-
+/// The field of a body whose conversation the server may store, and its value.
 const FIELD: &str = "thread";
+const CREATE: &str = r#"{"type":"create"}"#;
+
+const MESSAGES: &str = "messages";
 
 /// Fields that may differ between the requests of a thread.
-const MOVING: [&str; 4] = ["messages", "max_tokens", "stream", FIELD];
+const MOVING: [&str; 4] = [MESSAGES, "max_tokens", "stream", FIELD];
 
 /// Fields that the server stores with a thread, left out of a continuation.
 const KEPT: [&str; 2] = ["system", "tools"];
@@ -115,42 +115,49 @@ impl<'a> Thread<'a> {
     }
 
     /// The body to send instead of `body`. `None` if `body` is sent unchanged.
-    pub(super) fn shape(&mut self, url: &str, headers: &[(String, String)], body: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn shape<'b>(
+        &mut self,
+        url: &str,
+        headers: &[(String, String)],
+        body: &Body<'b>,
+    ) -> Result<Option<Body<'b>>, StreamError> {
         self.sent = None;
-        let session = self.session.filter(|_| body.ends_with(CREATE))?;
-        let mut fields: Body = serde_json::from_slice(body).ok()?;
+        let is_asked = body.get(FIELD).is_some_and(|thread| thread.get() == CREATE);
+        let Some(session) = self.session.filter(|_| is_asked) else { return Ok(None) };
+        let mut shaped = body.clone();
         let state = take(session).filter(|_| self.form == Form::Short);
         if self.form == Form::Plain || matches!(state, Some(State::Off)) {
-            fields.remove(FIELD);
-            return Some(fields.into_bytes());
+            shaped.remove(FIELD);
+            return Ok(Some(shaped));
         }
-        let messages = fields.remove("messages")?;
-        let messages: Vec<&RawValue> = serde_json::from_str(messages.get()).ok()?;
         let mut digest = digest::Context::new(&digest::SHA256);
         let betas = headers.iter().filter(|(name, _)| name == "anthropic-beta");
         for part in [url].into_iter().chain(betas.map(|(_, value)| value.as_str())) {
             add(&mut digest, part);
         }
-        for (name, value) in fields.fields().filter(|(name, _)| !MOVING.contains(name)) {
+        for (name, value) in body.values().filter(|(name, _)| !MOVING.contains(name)) {
             add(&mut digest, name);
             add(&mut digest, value.get());
         }
-        let mut kept = None;
-        for (at, message) in messages.iter().enumerate() {
+        let (mut kept, mut at) = (None, 0);
+        body.each_item(MESSAGES, |message| {
             if let Some(State::Kept { count, digest: known, reply }) = &state
                 && *count == at
                 && digest.clone().finish().as_ref() == known.as_ref()
             {
                 kept = Some((at, reply.as_str()));
             }
-            add_message(&mut digest, message.get());
+            add_message(&mut digest, message);
+            at += 1;
+        })?;
+        self.sent = Some(Sent { session: session.to_owned(), digest, count: at });
+        let Some((at, reply)) = kept else { return Ok(None) };
+        for name in KEPT {
+            shaped.remove(name);
         }
-        self.sent = Some(Sent { session: session.to_owned(), digest, count: messages.len() });
-        let (at, reply) = kept?;
-        KEPT.iter().for_each(|name| drop(fields.remove(name)));
-        fields.set("messages", &messages[at..]);
-        fields.set(FIELD, &json!({"type": "continue", "previous_message_id": reply}));
-        Some(fields.into_bytes())
+        shaped.skip_items(MESSAGES, at);
+        shaped.set(FIELD, &json!({"type": "continue", "previous_message_id": reply}));
+        Ok(Some(shaped))
     }
 
     /// True if the server rejected the thread. The next call of `shape` then gives the full request. At most one
@@ -207,14 +214,15 @@ impl Sent {
         let (Some(id), None) = (&reply.response_id, &reply.response_model) else { return };
         let context = Context { messages: vec![Message::Assistant(Arc::new(reply.clone()))] };
         let Ok(request) = protocol.request(model, &context, options) else { return };
-        let Ok(fields) = serde_json::from_slice::<Body>(&request.body) else { return };
-        let messages = fields.get("messages").map(RawValue::get).unwrap_or("[]");
-        let messages: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
-        // Placeholder results for the calls of the answer follow it; they are not part of it.
-        let said = messages.iter().filter(|message| message.get().starts_with(r#"{"role":"assistant""#));
-        for message in said {
-            add_message(&mut self.digest, message.get());
-            self.count += 1;
+        let said = request.body.each_item(MESSAGES, |message| {
+            // Placeholder results for the calls of the answer follow it; they are not part of it.
+            if message.starts_with(r#"{"role":"assistant""#) {
+                add_message(&mut self.digest, message);
+                self.count += 1;
+            }
+        });
+        if said.is_err() {
+            return;
         }
         let state = State::Kept { count: self.count, digest: self.digest.finish(), reply: id.clone() };
         remember(&self.session, state);

@@ -5,6 +5,7 @@ use super::optional::Fitting;
 use super::retry::Next;
 use super::thread::Thread;
 use crate::base::cancel::CancelToken;
+use crate::llm::body::{Body as Fields, Payload};
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
@@ -164,10 +165,12 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
 fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
     let Job { model, context, options, .. } = job;
     let HttpRequest { url, mut headers, mut body } = protocol.request(model, context, options)?;
-    if let Some(changed) = options.tap.as_ref().and_then(|tap| tap.body(&body)) {
-        body = changed;
+    if let Some(tap) = options.tap.as_ref().filter(|tap| tap.wants_body())
+        && let Some(changed) = tap.body(&body.to_bytes()?)
+    {
+        body = Fields::default();
+        body.merge(changed.iter());
     }
-    size::check(model, context, body.len())?;
     for (name, value) in &options.headers {
         secrets.mask_header(name);
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -177,16 +180,28 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     }
     let mut fitting = Fitting::new(model, options, &url, &mut headers, &mut body);
     let mut thread = Thread::new(options);
-    let mut shaped = thread.shape(&url, &headers, &body);
+    let mut payload = None;
     let mut attempt = 0;
     let mut answer = loop {
+        let payload_sent = match &mut payload {
+            Some(payload) => payload,
+            none => {
+                let shaped = thread.shape(&url, &headers, &body)?;
+                none.insert(shaped.as_ref().unwrap_or(&body).render()?)
+            }
+        };
+        size::check(model, context, payload_sent.len())?;
         let mut signed = headers.clone();
-        let body_sent = shaped.as_deref().unwrap_or(&body);
-        protocol.sign(&url, &mut signed, body_sent, options, now_ms())?;
+        protocol.sign(&url, &mut signed, payload_sent, options, now_ms())?;
         secrets.add_headers(&signed);
+        let (body_sent, long) = match &*payload_sent {
+            Payload::Whole(bytes) => (bytes.as_slice(), None),
+            Payload::Long(long) => (&[][..], Some(long)),
+        };
         let request = Request {
             headers: signed,
             body: body_sent,
+            long,
             secrets: secrets.clone(),
             env: &options.env,
             ..Request::new(&url)
@@ -203,7 +218,7 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
                 if thread.is_refused(&error, &said)
                     || fitting.adapt(&mut error, &said, &mut headers, &mut body)
                 {
-                    shaped = thread.shape(&url, &headers, &body);
+                    payload = None;
                     continue;
                 }
                 (error, advice)
@@ -218,7 +233,7 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             Next::Wait(_) => attempt += 1,
         }
     };
-    drop((body, shaped));
+    drop((body, payload));
     outlet.batch.push(AssistantEvent::Start);
     let (refused, sent) = thread.settle();
     outlet.batch.extend(refused.map(AssistantEvent::info));

@@ -249,6 +249,7 @@ pub fn schema() -> Value {
     let entry = json!({"type": "object", "properties": properties(FIELDS)});
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mcp.json of pi",
         "type": "object",
         "properties": {
             "mcpServers": {

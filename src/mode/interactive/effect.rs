@@ -15,7 +15,7 @@ use crate::runtime::permission::{self, Always, Entry, Mode, Policy, Scope};
 use crate::runtime::shell::ShellResult;
 use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
 use crate::runtime::stats::Stats;
-use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
+use crate::runtime::succession::{Folder, ImportedCopy, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
 use crate::runtime::ui::{Arrange, Change, Component, Picture, Place, Query};
@@ -344,11 +344,14 @@ pub struct Opened {
     pub done: String,
     /// True if the user was already asked whether to trust the project of the folder.
     pub is_asked: bool,
+    /// The file if it was imported for this: removed unless the session is opened.
+    pub copy: Option<Arc<ImportedCopy>>,
 }
 
 impl Opened {
     pub fn new(path: PathBuf, done: &str) -> Self {
-        Self { path, way: Opening::Open, folder: Folder::Own, done: done.to_owned(), is_asked: false }
+        let (way, folder, done) = (Opening::Open, Folder::Own, done.to_owned());
+        Self { path, way, folder, done, is_asked: false, copy: None }
     }
 }
 

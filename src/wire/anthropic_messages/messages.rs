@@ -2,8 +2,7 @@
 
 use super::compat::Compat;
 use super::tools::{self, WireTool};
-use crate::llm::body::CacheControl;
-use crate::llm::context::Context;
+use crate::llm::body::{CacheControl, Items};
 use crate::llm::event::StreamError;
 use crate::llm::message::SystemMessage;
 use crate::llm::model::Model;
@@ -20,7 +19,7 @@ const SEE_IMAGE: &str = "(see attached image)";
 const ID_LIMIT: usize = 64;
 
 #[derive(Serialize)]
-pub struct WireMessage<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     content: Vec<WireBlock<'a>>,
     /// The effort, in a message that has no other content.
@@ -80,22 +79,24 @@ struct ToolDefinition<'a> {
     definition: WireTool<'a>,
 }
 
-/// All messages of the request. `tool_changes`: tools are added and removed inside the conversation.
+/// Writes all messages of the request. `tool_changes`: tools are added and removed inside the conversation.
 /// `effort`: the effort to send inside the conversation.
 pub fn convert<'a>(
     model: &Model,
-    context: &'a Context,
     transcript: &Transcript<'a>,
     compat: &Compat<'_>,
     tool_changes: bool,
     mark: Option<CacheControl>,
     effort: Option<&'a str>,
-) -> Result<Vec<WireMessage<'a>>, StreamError> {
+    items: &mut Items<'_>,
+) -> Result<(), StreamError> {
     let mut messages = Vec::new();
     // A system message may come neither between calls and their results nor before the user message that it
     // belongs to, so all are held until the next answer.
     let mut held = Vec::new();
-    for turn in transform(context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
+    for turn in transform(transcript.context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
+        // The last one may get the mark.
+        items.extend(messages.drain(..messages.len().saturating_sub(1)));
         match turn {
             Turn::System(system) => held.extend(system_message(system, tool_changes.then_some(compat))?),
             Turn::User(user) => {
@@ -137,7 +138,8 @@ pub fn convert<'a>(
         block.cache_control = Some(mark);
     }
     messages.extend(effort.map(WireMessage::effort));
-    Ok(messages)
+    items.extend(messages);
+    Ok(())
 }
 
 impl<'a> WireMessage<'a> {

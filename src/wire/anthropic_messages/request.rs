@@ -15,6 +15,7 @@ use crate::wire::endpoint::Headers;
 use crate::wire::transcript::Transcript;
 use serde::Serialize;
 use serde_json::json;
+use std::sync::Arc;
 
 const VERSION: &str = "2023-06-01";
 
@@ -85,24 +86,24 @@ struct Request<'a> {
     tool_changes: bool,
 }
 
-pub fn request(
-    model: &Model,
-    context: &Context,
-    options: &StreamOptions,
-) -> Result<HttpRequest, StreamError> {
+pub fn request<'a>(
+    model: &'a Model,
+    context: &'a Context,
+    options: &'a StreamOptions,
+) -> Result<HttpRequest<'a>, StreamError> {
     let compat = Compat::of(model);
     let transcript = Transcript::new(context, compat.system_in_place);
     // A list of tools that are all deferred would be rejected.
     let tool_changes = compat.tools_in_place && !transcript.initial_tools.is_empty();
-    let request = Request { model, context, options, compat, transcript, tool_changes };
+    let request = Arc::new(Request { model, context, options, compat, transcript, tool_changes });
     Ok(HttpRequest {
         url: endpoint::url(model, options, "/v1/messages?beta=true")?,
         headers: request.headers()?,
-        body: request.body()?.into_bytes(),
+        body: Request::body(&request)?,
     })
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
     fn headers(&self) -> Result<Vec<(String, String)>, StreamError> {
         let mut headers = Headers::json("application/json");
         headers.set("anthropic-version", VERSION);
@@ -167,27 +168,23 @@ impl Request<'_> {
         limits::thinking_level(self.model, self.options).is_some()
     }
 
-    fn body(&self) -> Result<Body, StreamError> {
+    fn body(self: &Arc<Self>) -> Result<Body<'a>, StreamError> {
         let (model, compat) = (self.model, &self.compat);
         let retention = limits::cache_retention(self.options);
         let long = retention == CacheRetention::Long && compat.supports_long_cache;
         let mark = (retention != CacheRetention::None).then(|| CacheControl::new(long));
         let effort = compat.effort(model, self.options);
         let in_place = compat.effort_in_place(model, self.options);
-        let messages = messages::convert(
-            model,
-            self.context,
-            &self.transcript,
-            compat,
-            self.tool_changes,
-            mark,
-            in_place,
-        )?;
         let (max_tokens, budget) = self.tokens();
 
         let mut body = Body::default();
         body.set("model", &model.id);
-        body.set("messages", &messages);
+        let request = self.clone();
+        body.list("messages", move |items| {
+            let Request { model, transcript, compat, .. } = &*request;
+            let changes = request.tool_changes;
+            messages::convert(model, transcript, compat, changes, mark, in_place, items)
+        });
         body.set("max_tokens", &max_tokens);
         body.set("stream", &true);
         if !self.transcript.prompt.is_empty() {

@@ -4,7 +4,7 @@
 //! placeholder. User and model must alternate: adjacent messages of one role are joined.
 
 use super::family::Family;
-use crate::llm::context::Context;
+use crate::llm::body::Items;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::ImageContent;
 use crate::llm::model::Model;
@@ -23,7 +23,7 @@ const EMPTY: &str = "<empty>";
 const ID_LIMIT: usize = 64;
 
 #[derive(Serialize)]
-pub struct WireMessage<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     content: Vec<WireBlock<'a>>,
 }
@@ -89,16 +89,18 @@ impl CachePoint {
     }
 }
 
-/// All messages of the request. `mark` is appended to the last message if it is the user's.
+/// Writes all messages of the request. `mark` is appended to the last message if it is the user's.
 pub fn convert<'a>(
     model: &Model,
-    family: &Family,
-    context: &'a Context,
     transcript: &Transcript<'a>,
     mark: Option<CachePoint>,
-) -> Result<Vec<WireMessage<'a>>, StreamError> {
+    items: &mut Items<'_>,
+) -> Result<(), StreamError> {
+    let family = &Family::of(model);
     let mut messages: Vec<WireMessage<'_>> = Vec::new();
-    for turn in transform(context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
+    for turn in transform(transcript.context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
+        // The last one may be joined with the next.
+        items.extend(messages.drain(..messages.len().saturating_sub(1)));
         let (role, content) = match turn {
             Turn::System(_) => continue,
             Turn::User(user) => ("user", said_or_empty(user.parts)?),
@@ -138,7 +140,8 @@ pub fn convert<'a>(
     {
         last.content.push(WireBlock::CachePoint(mark));
     }
-    Ok(messages)
+    items.extend(messages);
+    Ok(())
 }
 
 /// Appends `content` to a message, unless it holds only placeholders for empty text.

@@ -15,6 +15,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use crate::llm::body::Payload;
 use crate::llm::context::Context;
 use crate::llm::event::ErrorKind;
 use crate::llm::event::StreamError;
@@ -30,12 +31,12 @@ pub struct BedrockConverseStream;
 const SERVICE: &str = "bedrock";
 
 impl Protocol for BedrockConverseStream {
-    fn request(
+    fn request<'a>(
         &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError> {
+        model: &'a Model,
+        context: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError> {
         request::request(model, context, options)
     }
 
@@ -48,7 +49,7 @@ impl Protocol for BedrockConverseStream {
         &self,
         url: &str,
         headers: &mut Vec<(String, String)>,
-        body: &[u8],
+        body: &Payload<'_>,
         options: &StreamOptions,
         now_ms: u64,
     ) -> Result<(), StreamError> {

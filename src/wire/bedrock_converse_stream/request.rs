@@ -18,6 +18,7 @@ use crate::wire::transcript::Transcript;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Smallest thinking budget, in tokens.
 const MIN_BUDGET: u64 = 1024;
@@ -73,11 +74,11 @@ struct InputSchema<'a> {
     json: Cow<'a, Value>,
 }
 
-pub fn request(
-    model: &Model,
-    context: &Context,
+pub fn request<'a>(
+    model: &'a Model,
+    context: &'a Context,
     options: &StreamOptions,
-) -> Result<HttpRequest, StreamError> {
+) -> Result<HttpRequest<'a>, StreamError> {
     let path = format!("/model/{}/converse-stream", encode_id(model)?);
     let mut headers = Headers::json("application/vnd.amazon.eventstream");
     headers.merge_model(model.headers.as_ref());
@@ -85,7 +86,7 @@ pub fn request(
     Ok(HttpRequest {
         url: endpoint::url(model, options, &path)?,
         headers: headers.into_vec(),
-        body: body(model, context, options)?.into_bytes(),
+        body: body(model, context, options)?,
     })
 }
 
@@ -99,16 +100,20 @@ fn encode_id(model: &Model) -> Result<String, StreamError> {
     Ok(percent(id, ""))
 }
 
-fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Body, StreamError> {
+fn body<'a>(
+    model: &'a Model,
+    context: &'a Context,
+    options: &StreamOptions,
+) -> Result<Body<'a>, StreamError> {
     let family = Family::of(model);
-    let transcript = Transcript::new(context, false);
+    let transcript = Arc::new(Transcript::new(context, false));
     let retention = limits::cache_retention(options);
     let mark = (retention != CacheRetention::None && family.takes_cache_points(options))
         .then(|| CachePoint::new(retention == CacheRetention::Long));
 
     let mut body = Body::default();
-    let messages = messages::convert(model, &family, context, &transcript, mark)?;
-    body.set("messages", &messages);
+    let said = transcript.clone();
+    body.list("messages", move |items| messages::convert(model, &said, mark, items));
     if !transcript.prompt.is_empty() {
         let text = SystemBlock::Text { text: &transcript.prompt };
         let blocks = std::iter::once(text).chain(mark.map(SystemBlock::CachePoint));

@@ -4,7 +4,7 @@
 //! turn are together, directly after it; no part is empty.
 
 use super::family;
-use crate::llm::context::Context;
+use crate::llm::body::Items;
 use crate::llm::model::Model;
 use crate::wire::google::variant::Google;
 use crate::wire::ids;
@@ -27,7 +27,7 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 const UNSIGNED_BASE64: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 #[derive(Serialize)]
-pub struct WireContent<'a> {
+struct WireContent<'a> {
     role: &'static str,
     parts: Vec<WirePart<'a>>,
 }
@@ -88,12 +88,7 @@ struct Converter {
     unsigned: Option<&'static str>,
 }
 
-pub fn convert<'a>(
-    api: Google,
-    model: &Model,
-    context: &'a Context,
-    transcript: &Transcript<'a>,
-) -> Vec<WireContent<'a>> {
+pub fn convert<'a>(api: Google, model: &Model, transcript: &Transcript<'a>, items: &mut Items<'_>) {
     let converter = Converter {
         ids: family::takes_call_ids(&model.id),
         images_in_results: family::takes_images_in_results(&model.id),
@@ -106,7 +101,9 @@ pub fn convert<'a>(
         if converter.ids { ids::plain(id, ID_LIMIT) } else { id.to_owned() }
     };
     let mut contents: Vec<WireContent<'a>> = Vec::new();
-    for turn in transform(context, &transcript.messages, model, &call_id) {
+    for turn in transform(transcript.context, &transcript.messages, model, &call_id) {
+        // The last one may be continued.
+        items.extend(contents.drain(..contents.len().saturating_sub(1)));
         match turn {
             // The prompt contains the system messages.
             Turn::System(_) => {}
@@ -125,7 +122,7 @@ pub fn convert<'a>(
             }
         }
     }
-    contents
+    items.extend(contents);
 }
 
 fn add<'a>(contents: &mut Vec<WireContent<'a>>, role: &'static str, parts: Vec<WirePart<'a>>) {

@@ -26,16 +26,16 @@ use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
 use crate::wire::answer::{Answer, AnswerDecoder};
 
 impl Protocol for Google {
-    fn request(
+    fn request<'a>(
         &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError> {
+        model: &'a Model,
+        context: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError> {
         Ok(HttpRequest {
             url: endpoint::url(*self, model, options)?,
             headers: endpoint::headers(*self, model, options)?,
-            body: request::body(*self, model, context, options)?.into_bytes(),
+            body: request::body(*self, model, context, options)?,
         })
     }
 

@@ -67,12 +67,12 @@ struct GenerationConfig {
 
 /// The body of a request. Constant fields come first, then the growing conversation, so that prefixes can be
 /// cached.
-pub fn body(
+pub fn body<'a>(
     api: Google,
-    model: &Model,
-    context: &Context,
+    model: &'a Model,
+    context: &'a Context,
     options: &StreamOptions,
-) -> Result<Body, StreamError> {
+) -> Result<Body<'a>, StreamError> {
     let transcript = Transcript::new(context, false);
     let mut body = Body::default();
     if !transcript.prompt.is_empty() {
@@ -89,7 +89,10 @@ pub fn body(
             body.set("toolConfig", &config);
         }
     }
-    body.set("contents", &contents::convert(api, model, context, &transcript));
+    body.list("contents", move |items| {
+        contents::convert(api, model, &transcript, items);
+        Ok(())
+    });
     let max_output_tokens = limits::output_tokens(model, context, options);
     let config = GenerationConfig {
         temperature: options.temperature,

@@ -7,7 +7,7 @@ use crate::llm::options::{Access, Keys, StreamOptions};
 use crate::llm::protocol::Api;
 use crate::llm::secret::Secret;
 use crate::models::Registry;
-use crate::wire::find;
+use crate::wire::{find, testing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ fn request(registry: &Registry, case: Case) -> Result<Value, String> {
         ..StreamOptions::default()
     };
     let context = Context { messages };
-    let request = protocol.request(&model, &context, &options).map_err(|error| error.message)?;
+    let request = testing::ask(&*protocol, &model, &context, &options).map_err(|error| error.message)?;
     let body: Value = serde_json::from_slice(&request.body).map_err(|error| error.to_string())?;
     let headers: HashMap<String, String> = request.headers.into_iter().collect();
     Ok(json!({"url": request.url, "headers": headers, "body": body}))

@@ -321,7 +321,7 @@ fn without_a_key_nothing_is_sent() {
     for row in ROWS.iter().filter(keyed) {
         let messages = json!([{"role": "user", "content": "hi"}]);
         let options = StreamOptions::default();
-        let asked = protocol(row).request(&row.model(), &context(&messages), &options);
+        let asked = testing::ask(&*protocol(row), &row.model(), &context(&messages), &options);
         let error = asked.expect_err(row.api);
         assert_eq!(error.kind, ErrorKind::Auth, "{}: {}", row.api, error.message);
     }

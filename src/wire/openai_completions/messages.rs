@@ -3,8 +3,7 @@
 use super::compat::Compat;
 use super::reasoning;
 use super::tools::{self, WireTool};
-use crate::llm::body::CacheControl;
-use crate::llm::context::Context;
+use crate::llm::body::{CacheControl, Items};
 use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::wire::transcript;
@@ -27,7 +26,7 @@ const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
 const ID_LIMIT: usize = 40;
 
 #[derive(Default, Serialize)]
-pub struct WireMessage<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
@@ -95,27 +94,32 @@ struct WireCustom<'a> {
     input: Cow<'a, str>,
 }
 
-/// All messages of the request. `told`: number of system messages whose tools are in the request's tool list;
-/// later ones declare their tools in place.
+/// Writes all messages of the request. `told`: number of system messages whose tools are in the request's tool
+/// list; later ones declare their tools in place. `mark` is set on the prompt and on the last message with text.
 pub fn convert<'a>(
     model: &'a Model,
-    context: &'a Context,
     transcript: &Transcript<'a>,
     compat: &Compat<'_>,
     told: usize,
-) -> Result<Vec<WireMessage<'a>>, StreamError> {
-    let grammar = grammar::properties(context, compat.supports_grammar_tools)?;
+    mark: Option<CacheControl>,
+    items: &mut Items<'_>,
+) -> Result<(), StreamError> {
+    let grammar = grammar::properties(transcript.context, compat.supports_grammar_tools)?;
     let call_id = |id: &str| legal_id(&model.provider, id);
-    let turns = transform(context, &transcript.messages, model, &call_id);
     let instructions = if model.reasoning && compat.supports_developer_role { "developer" } else { "system" };
-    let mut messages = Vec::with_capacity(turns.len() + 1);
+    let mut messages = Vec::new();
+    let mut marks = mark.map(Marks::new);
     if !transcript.prompt.is_empty() {
         let prompt = Cow::Owned(transcript.prompt.clone());
         messages.push(WireMessage::text(instructions, prompt));
     }
     let mut after_results = false;
     let mut systems = 0;
-    for turn in turns {
+    for turn in transform(transcript.context, &transcript.messages, model, &call_id) {
+        match &mut marks {
+            None => items.extend(messages.drain(..)),
+            Some(marks) => marks.pass(&mut messages, items),
+        }
         let mut follows_results = false;
         match turn {
             Turn::System(system) => {
@@ -156,7 +160,11 @@ pub fn convert<'a>(
         }
         after_results = follows_results;
     }
-    Ok(messages)
+    match marks {
+        None => items.extend(messages),
+        Some(marks) => marks.end(messages, items),
+    }
+    Ok(())
 }
 
 impl<'a> WireMessage<'a> {
@@ -184,17 +192,15 @@ impl<'a> WireMessage<'a> {
         self.content = Some(parts);
     }
 
-    /// Marks the last text part for caching; false if there is none.
-    fn mark(&mut self, mark: CacheControl) -> bool {
+    /// The mark of the last text part; `None` without text.
+    fn mark(&mut self) -> Option<&mut Option<CacheControl>> {
         let Some(WireContent::Parts(parts)) = &mut self.content else {
-            return false;
+            return None;
         };
-        let texts = parts.iter_mut().rev().filter_map(|part| match part {
+        parts.iter_mut().rev().find_map(|part| match part {
             WirePart::Text { cache_control, .. } => Some(cache_control),
             WirePart::ImageUrl { .. } => None,
-        });
-        let last = texts.into_iter().next();
-        last.map(|slot| *slot = Some(mark)).is_some()
+        })
     }
 }
 
@@ -213,18 +219,44 @@ impl<'a> WirePart<'a> {
 
 /// Marks the prompt and the last message with text for caching. The text of every message becomes a list of
 /// parts, so that a message keeps its form when the mark moves on.
-pub fn mark_cached(messages: &mut [WireMessage<'_>], mark: CacheControl) {
-    for message in messages.iter_mut() {
-        message.split();
+struct Marks<'a> {
+    mark: CacheControl,
+    /// True after the prompt was marked.
+    has_prompt: bool,
+    /// The last message with text outside the instructions, and those after it.
+    held: Vec<WireMessage<'a>>,
+}
+
+impl<'a> Marks<'a> {
+    fn new(mark: CacheControl) -> Self {
+        Self { mark, has_prompt: false, held: Vec::new() }
     }
-    if let Some(prompt) = messages.iter_mut().find(|m| m.is_instruction()) {
-        prompt.mark(mark);
-    }
-    let conversation = messages.iter_mut().rev().filter(|m| !m.is_instruction());
-    for message in conversation {
-        if message.mark(mark) {
-            break;
+
+    /// Writes the messages that the mark has moved past.
+    fn pass(&mut self, messages: &mut Vec<WireMessage<'a>>, items: &mut Items<'_>) {
+        for mut message in messages.drain(..) {
+            message.split();
+            if message.is_instruction() {
+                if !self.has_prompt
+                    && let Some(slot) = message.mark()
+                {
+                    *slot = Some(self.mark);
+                }
+                self.has_prompt = true;
+            } else if message.mark().is_some() {
+                items.extend(self.held.drain(..));
+            }
+            self.held.push(message);
         }
+    }
+
+    fn end(mut self, mut messages: Vec<WireMessage<'a>>, items: &mut Items<'_>) {
+        self.pass(&mut messages, items);
+        let last = self.held.iter_mut().filter(|message| !message.is_instruction());
+        if let Some(slot) = last.filter_map(WireMessage::mark).next() {
+            *slot = Some(self.mark);
+        }
+        items.extend(self.held);
     }
 }
 

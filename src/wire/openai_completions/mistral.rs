@@ -7,7 +7,7 @@
 use super::decoder::Reading;
 use super::messages::{BRIDGE, NO_OUTPUT, SEE_IMAGE};
 use super::{Profile, tools};
-use crate::llm::body::Body;
+use crate::llm::body::{Body, Items};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
 use crate::llm::http::fault;
@@ -23,6 +23,7 @@ use crate::wire::transform::{Assistant, AssistantBlock, CallResult, Part, Turn, 
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 pub static MISTRAL: Profile = Profile { request, reading: |_| READING, closes_when_aborted: false };
 
@@ -58,7 +59,11 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
     }
 }
 
-fn request(model: &Model, context: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
+fn request<'a>(
+    model: &'a Model,
+    context: &'a Context,
+    options: &StreamOptions,
+) -> Result<HttpRequest<'a>, StreamError> {
     let mut headers = Headers::json("text/event-stream");
     headers.set_bearer(options);
     if let Some(session) = limits::cache_session(options) {
@@ -68,18 +73,26 @@ fn request(model: &Model, context: &Context, options: &StreamOptions) -> Result<
     Ok(HttpRequest {
         url: endpoint::url(model, options, "/v1/chat/completions")?,
         headers: headers.finish(model, options, &["authorization"])?,
-        body: body(model, context, options)?.into_bytes(),
+        body: body(model, context, options)?,
     })
 }
 
-fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Body, StreamError> {
+fn body<'a>(
+    model: &'a Model,
+    context: &'a Context,
+    options: &StreamOptions,
+) -> Result<Body<'a>, StreamError> {
     let in_place = model.compat.as_ref().and_then(|compat| compat.get("supportsMidConvoSystemMessages"));
-    let transcript = Transcript::new(context, in_place == Some(&Value::Bool(true)));
+    let transcript = Arc::new(Transcript::new(context, in_place == Some(&Value::Bool(true))));
     let tools = tools::functions(&transcript.current_tools)?;
 
     let mut body = Body::default();
     body.set("model", &model.id);
-    body.set("messages", &convert(model, context, &transcript));
+    let said = transcript.clone();
+    body.list("messages", move |items| {
+        convert(model, &said, items);
+        Ok(())
+    });
     body.set("stream", &true);
     if !tools.is_empty() {
         body.set("tools", &tools);
@@ -155,14 +168,15 @@ struct WireFunction<'a> {
     arguments: String,
 }
 
-fn convert<'a>(model: &Model, context: &'a Context, transcript: &Transcript<'a>) -> Vec<WireMessage<'a>> {
-    let turns = transform(context, &transcript.messages, model, &legal_id);
-    let mut messages = Vec::with_capacity(turns.len() + 1);
+fn convert<'a>(model: &Model, transcript: &Transcript<'a>, items: &mut Items<'_>) {
+    let mut messages = Vec::new();
     if !transcript.prompt.is_empty() {
         let prompt = Cow::Owned(transcript.prompt.clone());
         messages.push(WireMessage::text("system", prompt));
     }
-    for turn in turns {
+    for turn in transform(transcript.context, &transcript.messages, model, &legal_id) {
+        // What follows depends on the last one.
+        items.extend(messages.drain(..messages.len().saturating_sub(1)));
         match turn {
             Turn::System(system) => {
                 let text = transcript::update_text(system);
@@ -180,7 +194,7 @@ fn convert<'a>(model: &Model, context: &'a Context, transcript: &Transcript<'a>)
             Turn::Results(results) => messages.extend(results.into_iter().map(result_message)),
         }
     }
-    messages
+    items.extend(messages);
 }
 
 /// Appends a user or system message, with a bridging assistant message after a tool result.

@@ -32,7 +32,7 @@ use decoder::{ChunkReader, Reading};
 
 /// A kind of server: how requests are built and answers decoded.
 pub struct Profile {
-    request: fn(&Model, &Context, &StreamOptions) -> Result<HttpRequest, StreamError>,
+    request: for<'a> fn(&'a Model, &'a Context, &'a StreamOptions) -> Result<HttpRequest<'a>, StreamError>,
     reading: fn(&Model) -> Reading,
     /// True if an abort ends the open blocks.
     closes_when_aborted: bool,
@@ -41,12 +41,12 @@ pub struct Profile {
 pub struct ChatCompletions(pub &'static Profile);
 
 impl Protocol for ChatCompletions {
-    fn request(
+    fn request<'a>(
         &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError> {
+        model: &'a Model,
+        context: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError> {
         (self.0.request)(model, context, options)
     }
 

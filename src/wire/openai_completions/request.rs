@@ -18,6 +18,7 @@ use crate::wire::transcript::Transcript;
 use crate::wire::{azure, endpoint};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// A provider with the user's own URLs and deployment names.
 const AZURE: &str = "azure";
@@ -59,15 +60,19 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
     }
 }
 
-fn request(model: &Model, context: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
-    let compat = Compat::of(model);
+fn request<'a>(
+    model: &'a Model,
+    context: &'a Context,
+    options: &'a StreamOptions,
+) -> Result<HttpRequest<'a>, StreamError> {
+    let compat = Arc::new(Compat::of(model));
     Ok(HttpRequest {
         url: match model.provider.as_str() {
             AZURE => azure::chat_url(model, options)?,
             _ => endpoint::url(model, options, "/chat/completions")?,
         },
         headers: headers(model, context, options, &compat)?,
-        body: body(model, context, options, &compat)?.into_bytes(),
+        body: body(model, context, options, &compat)?,
     })
 }
 
@@ -96,24 +101,23 @@ fn headers(
     headers.finish(model, options, &["authorization", "cf-aig-authorization"])
 }
 
-fn body(
-    model: &Model,
-    context: &Context,
+fn body<'a>(
+    model: &'a Model,
+    context: &'a Context,
     options: &StreamOptions,
-    compat: &Compat<'_>,
-) -> Result<Body, StreamError> {
-    let transcript = Transcript::new(context, compat.system_in_place);
+    compat: &Arc<Compat<'a>>,
+) -> Result<Body<'a>, StreamError> {
+    let transcript = Arc::new(Transcript::new(context, compat.system_in_place));
     let declared = match compat.tools_in_place {
         true => transcript.with_additions(),
         false => transcript.current(),
     };
     let mut tools = tools::convert(&declared.tools, compat)?;
-    let mut messages = messages::convert(model, context, &transcript, compat, declared.told)?;
     let retention = limits::cache_retention(options);
     let long = retention == CacheRetention::Long && compat.supports_long_cache;
-    if compat.cache_markers && retention != CacheRetention::None {
-        let mark = CacheControl::new(long);
-        messages::mark_cached(&mut messages, mark);
+    let mark = compat.cache_markers && retention != CacheRetention::None;
+    let mark = mark.then(|| CacheControl::new(long));
+    if let Some(mark) = mark {
         tools::mark_last(&mut tools, mark);
     }
 
@@ -122,7 +126,8 @@ fn body(
         AZURE => body.set("model", &azure::deployment(model, options)),
         _ => body.set("model", &model.id),
     }
-    body.set("messages", &messages);
+    let (said, takes, told) = (transcript.clone(), compat.clone(), declared.told);
+    body.list("messages", move |items| messages::convert(model, &said, &takes, told, mark, items));
     body.set("stream", &true);
     let names_session = match compat.cache_key {
         CacheKey::Auto => long || model.base_url.contains("api.openai.com"),

@@ -8,7 +8,7 @@
 use super::call_id::{self, Sent};
 use super::compat::{Compat, ToolsInPlace};
 use super::tools::{self, WireTool};
-use crate::llm::context::Context;
+use crate::llm::body::Items;
 use crate::llm::event::StreamError;
 use crate::llm::message::{SystemMessage, ToolSpec};
 use crate::llm::model::Model;
@@ -142,17 +142,17 @@ pub struct Search {
     limit: usize,
 }
 
-/// All items of the request; the prompt is first unless it is sent elsewhere. `told`: number of system
+/// Writes all items of the request; the prompt is first unless it is sent elsewhere. `told`: number of system
 /// messages whose tools are in the request's tool list. `effort`: the effort to send inside the conversation.
 pub fn convert<'a>(
     variant: Variant,
     model: &'a Model,
-    context: &'a Context,
     transcript: &Transcript<'a>,
     compat: &Compat,
     told: usize,
     effort: Option<&'a str>,
-) -> Result<Vec<Item<'a>>, StreamError> {
+    out: &mut Items<'_>,
+) -> Result<(), StreamError> {
     let call_id = |id: &str| call_id::legal(model, id);
     let mut conversion = Conversion {
         variant,
@@ -163,7 +163,7 @@ pub fn convert<'a>(
         effort,
         declares: false,
         unavailable: Vec::new(),
-        grammar: grammar::properties(context, compat.supports_grammar_tools)?,
+        grammar: grammar::properties(transcript.context, compat.supports_grammar_tools)?,
         sent: Sent::default(),
         position: 0,
         items: Vec::new(),
@@ -174,13 +174,13 @@ pub fn convert<'a>(
     if variant != Variant::Codex && !transcript.prompt.is_empty() {
         conversion.instruct(transcript.prompt.clone());
     }
-    for turn in transform(context, &transcript.messages, model, &call_id) {
+    for turn in transform(transcript.context, &transcript.messages, model, &call_id) {
         conversion.take(turn)?;
+        out.extend(conversion.items.drain(..));
     }
-    if let Some(effort) = effort {
-        conversion.items.push(Item::effort(effort));
-    }
-    Ok(conversion.items)
+    out.extend(conversion.items);
+    out.extend(effort.map(Item::effort));
+    Ok(())
 }
 
 impl<'a> Item<'a> {

@@ -29,12 +29,12 @@ use crate::wire::answer::{Answer, AnswerDecoder};
 pub struct OpenAiResponses(pub Variant);
 
 impl Protocol for OpenAiResponses {
-    fn request(
+    fn request<'a>(
         &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError> {
+        model: &'a Model,
+        context: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError> {
         request::request(self.0, model, context, options)
     }
 

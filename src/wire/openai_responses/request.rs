@@ -15,6 +15,7 @@ use crate::wire::transcript::{Declared, Transcript};
 use crate::wire::{azure, endpoint};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// OpenAI's minimum for the output limit, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
@@ -48,15 +49,15 @@ pub fn effort_in_place<'a>(variant: Variant, model: &'a Model, options: &StreamO
     Some(model.thinking_word(level).unwrap_or(level.name()))
 }
 
-pub fn request(
+pub fn request<'a>(
     variant: Variant,
-    model: &Model,
-    context: &Context,
-    options: &StreamOptions,
-) -> Result<HttpRequest, StreamError> {
-    let request = Request { variant, model, context, options, compat: Compat::of(variant, model) };
+    model: &'a Model,
+    context: &'a Context,
+    options: &'a StreamOptions,
+) -> Result<HttpRequest<'a>, StreamError> {
+    let request = Arc::new(Request { variant, model, context, options, compat: Compat::of(variant, model) });
     let url = request.url()?;
-    Ok(HttpRequest { headers: request.headers(&url)?, body: request.body()?.into_bytes(), url })
+    Ok(HttpRequest { headers: request.headers(&url)?, body: Request::body(&request)?, url })
 }
 
 struct Request<'a> {
@@ -67,7 +68,7 @@ struct Request<'a> {
     compat: Compat,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
     fn url(&self) -> Result<String, StreamError> {
         match self.variant {
             Variant::OpenAi => endpoint::url(self.model, self.options, "/responses"),
@@ -113,9 +114,9 @@ impl Request<'_> {
         Ok(headers.into_vec())
     }
 
-    fn body(&self) -> Result<Body, StreamError> {
-        let Self { variant, model, context, options, compat } = self;
-        let transcript = Transcript::new(context, compat.system_in_place);
+    fn body(self: &Arc<Self>) -> Result<Body<'a>, StreamError> {
+        let Self { variant, model, context, options, compat } = &**self;
+        let transcript = Arc::new(Transcript::new(context, compat.system_in_place));
         let declared = match compat.tools_in_place {
             Some(ToolsInPlace::Item) => Declared { tools: Vec::new(), told: 0 },
             Some(ToolsInPlace::Search) => transcript.with_additions(),
@@ -123,7 +124,6 @@ impl Request<'_> {
         };
         let tools = tools::convert(&declared.tools, *variant, compat, false)?;
         let effort = effort_in_place(*variant, model, options);
-        let input = items::convert(*variant, model, context, &transcript, compat, declared.told, effort)?;
         let is_codex = *variant == Variant::Codex;
 
         let mut body = Body::default();
@@ -136,7 +136,11 @@ impl Request<'_> {
             let prompt = if prompt.is_empty() { NO_PROMPT } else { prompt };
             body.set("instructions", prompt);
         }
-        body.set("input", &input);
+        let (request, said, told) = (self.clone(), transcript.clone(), declared.told);
+        body.list("input", move |items| {
+            let Request { variant, model, compat, .. } = &*request;
+            items::convert(*variant, model, &said, compat, told, effort, items)
+        });
         body.set("stream", &true);
         body.set("store", &false);
         self.write_cache(&mut body);

@@ -19,12 +19,12 @@ use crate::wire::answer::{Answer, AnswerDecoder};
 pub struct PiMessages;
 
 impl Protocol for PiMessages {
-    fn request(
+    fn request<'a>(
         &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError> {
+        model: &'a Model,
+        context: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError> {
         request::request(model, context, options)
     }
 

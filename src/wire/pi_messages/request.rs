@@ -15,11 +15,6 @@ use crate::wire::endpoint::Headers;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct WireContext<'a> {
-    messages: Vec<WireMessage<'a>>,
-}
-
-#[derive(Serialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 enum WireMessage<'a> {
     System(&'a SystemMessage),
@@ -59,15 +54,15 @@ struct WireOptions<'a> {
     tool_choice: Option<&'static str>,
 }
 
-pub fn request(
+pub fn request<'a>(
     model: &Model,
-    context: &Context,
+    context: &'a Context,
     options: &StreamOptions,
-) -> Result<HttpRequest, StreamError> {
+) -> Result<HttpRequest<'a>, StreamError> {
     Ok(HttpRequest {
         url: endpoint::url(model, options, "/messages")?,
         headers: headers(model, options)?,
-        body: body(model, context, options).into_bytes(),
+        body: body(model, context, options),
     })
 }
 
@@ -80,8 +75,7 @@ fn headers(model: &Model, options: &StreamOptions) -> Result<Vec<(String, String
     Ok(headers.into_vec())
 }
 
-fn body(model: &Model, context: &Context, options: &StreamOptions) -> Body {
-    let messages = context.messages.iter().map(WireMessage::of).collect();
+fn body<'a>(model: &Model, context: &'a Context, options: &StreamOptions) -> Body<'a> {
     let wanted = WireOptions {
         temperature: options.temperature,
         max_tokens: options.max_tokens,
@@ -96,7 +90,10 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Body {
     };
     let mut body = Body::default();
     body.set("model", &model.id);
-    body.set("context", &WireContext { messages });
+    body.list_inside("context", [r#"{"messages":["#, "]}"], |items| {
+        items.extend(context.messages.iter().map(WireMessage::of));
+        Ok(())
+    });
     body.set("options", &wanted);
     body
 }

@@ -15,7 +15,7 @@ use crate::llm::model::{Model, provider_id};
 use crate::wire::ids::{self, NO_NAME};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 const NO_IMAGE: &str = "(image omitted: model does not support images)";
 const NO_TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
@@ -89,38 +89,51 @@ pub struct CallResult<'a> {
 
 /// Converts `messages`, which are those of `context` that the transcript keeps in the conversation. `call_id`
 /// converts a call id of another model to one that the target accepts.
-pub fn transform<'a>(
+pub fn transform<'t, 'a>(
     context: &'a Context,
-    messages: &[&'a Message],
-    model: &Model,
-    call_id: &dyn Fn(&str) -> String,
-) -> Vec<Turn<'a>> {
-    let mut transform = Transform {
+    messages: &'t [&'a Message],
+    model: &'t Model,
+    call_id: &'t dyn Fn(&str) -> String,
+) -> impl Iterator<Item = Turn<'a>> + use<'t, 'a> {
+    Transform {
+        messages: messages.iter(),
         model,
         call_id,
         declared: declared_names(context),
         ids: HashSet::new(),
         calls: 0,
-        turns: Vec::new(),
+        turns: VecDeque::new(),
         batch: None,
-    };
-    for message in messages {
-        transform.take(message);
     }
-    transform.close_batch();
-    transform.turns
 }
 
-struct Transform<'m, 'a> {
-    model: &'m Model,
-    call_id: &'m dyn Fn(&str) -> String,
+struct Transform<'t, 'a> {
+    messages: std::slice::Iter<'t, &'a Message>,
+    model: &'t Model,
+    call_id: &'t dyn Fn(&str) -> String,
     declared: HashSet<&'a str>,
     /// All ids used so far.
     ids: HashSet<String>,
     /// Number of calls so far.
     calls: usize,
-    turns: Vec<Turn<'a>>,
+    /// Converted turns that were not taken yet.
+    turns: VecDeque<Turn<'a>>,
     batch: Option<Batch<'a>>,
+}
+
+impl<'a> Iterator for Transform<'_, 'a> {
+    type Item = Turn<'a>;
+
+    fn next(&mut self) -> Option<Turn<'a>> {
+        while self.turns.is_empty() {
+            match self.messages.next() {
+                Some(message) => self.take(message),
+                None if self.batch.is_some() => self.close_batch(),
+                None => break,
+            }
+        }
+        self.turns.pop_front()
+    }
 }
 
 /// The calls of the last answer, until the next user message or answer.
@@ -144,7 +157,7 @@ impl<'a> Transform<'_, 'a> {
         match message {
             Message::System(system) => match &mut self.batch {
                 Some(batch) => batch.held.push(system),
-                None => self.turns.push(Turn::System(system)),
+                None => self.turns.push_back(Turn::System(system)),
             },
             Message::User(user) => {
                 self.close_batch();
@@ -152,7 +165,7 @@ impl<'a> Transform<'_, 'a> {
                     Content::Text(text) => User { parts: vec![Part::Text(text)], plain: true },
                     Content::Blocks(blocks) => User { parts: self.parts(blocks, NO_IMAGE), plain: false },
                 };
-                self.turns.push(Turn::User(turn));
+                self.turns.push_back(Turn::User(turn));
             }
             Message::Assistant(answer) => {
                 self.close_batch();
@@ -194,7 +207,7 @@ impl<'a> Transform<'_, 'a> {
                 Block::Image(_) | Block::Other(_) => {}
             }
         }
-        self.turns.push(Turn::Assistant(Assistant { message, same_model, blocks }));
+        self.turns.push_back(Turn::Assistant(Assistant { message, same_model, blocks }));
         if !calls.is_empty() {
             self.batch = Some(Batch { calls, results: Vec::new(), held: Vec::new() });
         }
@@ -284,7 +297,7 @@ impl<'a> Transform<'_, 'a> {
             parts: vec![Part::Text(NO_RESULT)],
             is_error: true,
         }));
-        self.turns.push(Turn::Results(batch.results));
+        self.turns.push_back(Turn::Results(batch.results));
         self.turns.extend(batch.held.into_iter().map(Turn::System));
     }
 

@@ -29,7 +29,7 @@ fn user(text: &str) -> Value {
 fn shown(messages: &Value, model: &Model, call_id: &dyn Fn(&str) -> String) -> Vec<String> {
     let context = Context { messages: serde_json::from_value(messages.clone()).unwrap() };
     let all: Vec<&Message> = context.messages.iter().collect();
-    let turns = transform(&context, &all, model, call_id);
+    let turns: Vec<_> = transform(&context, &all, model, call_id).collect();
     let mut seen = HashSet::new();
     let mut open: Vec<String> = Vec::new();
     let mut lines = Vec::new();

@@ -9,7 +9,7 @@
 //! conversation are never left out. The output limit of chat completions is renamed instead.
 
 use super::refusal::{self, BETA};
-use crate::llm::body::Body;
+use crate::llm::body::{Body, Place};
 use crate::llm::event::StreamError;
 use crate::llm::limits;
 use crate::llm::model::{Model, ThinkingLevel};
@@ -29,7 +29,7 @@ struct Parameter {
     /// Words that must all occur in the path that a server names.
     words: &'static [&'static str],
     /// Paths of the parameter in requests; `*` stands for each item of a list.
-    places: &'static [&'static [&'static str]],
+    places: &'static [Place],
     loss: Loss,
 }
 
@@ -41,15 +41,15 @@ enum Loss {
     Choice,
 }
 
-const fn plain(words: &'static [&'static str], places: &'static [&'static [&'static str]]) -> Parameter {
+const fn plain(words: &'static [&'static str], places: &'static [Place]) -> Parameter {
     Parameter { words, places, loss: Loss::Nothing }
 }
 
-const fn thinking(words: &'static [&'static str], places: &'static [&'static [&'static str]]) -> Parameter {
+const fn thinking(words: &'static [&'static str], places: &'static [Place]) -> Parameter {
     Parameter { words, places, loss: Loss::Thinking }
 }
 
-const fn chosen(words: &'static [&'static str], places: &'static [&'static [&'static str]]) -> Parameter {
+const fn chosen(words: &'static [&'static str], places: &'static [Place]) -> Parameter {
     Parameter { words, places, loss: Loss::Choice }
 }
 
@@ -187,7 +187,7 @@ impl<'a> Fitting<'a> {
         options: &'a StreamOptions,
         url: &'a str,
         headers: &mut Vec<(String, String)>,
-        body: &mut Vec<u8>,
+        body: &mut Body<'_>,
     ) -> Self {
         let url = url.split('?').next().unwrap_or(url); // keys may stand behind it
         let server = super::host_of(url).unwrap_or(&model.provider);
@@ -198,14 +198,9 @@ impl<'a> Fitting<'a> {
         };
         let mut fitting =
             Self { model, options, url, server, needs: Vec::new(), missed: Vec::new(), rounds: 0 };
-        if !needs.is_empty()
-            && let Ok(mut parsed) = serde_json::from_slice::<Body>(body)
-        {
-            for need in needs {
-                fitting.apply(&need, headers, &mut parsed);
-                fitting.needs.push(need);
-            }
-            *body = parsed.into_bytes();
+        for need in needs {
+            fitting.apply(&need, headers, body);
+            fitting.needs.push(need);
         }
         fitting
     }
@@ -217,35 +212,29 @@ impl<'a> Fitting<'a> {
         error: &mut StreamError,
         said: &str,
         headers: &mut Vec<(String, String)>,
-        body: &mut Vec<u8>,
+        body: &mut Body<'_>,
     ) -> bool {
         // Some gateways answer a rejection with status 500.
         if !matches!(error.status, Some(400 | 422 | 500 | 501)) {
             return false;
         }
         let named = refusal::named(said);
-        let Some(mut parsed) =
-            (!named.is_empty()).then(|| serde_json::from_slice::<Body>(body).ok()).flatten()
-        else {
-            return false;
-        };
         let mut changed = false;
         let is_spent = self.rounds >= ROUNDS_MAX;
         for path in named.iter().filter(|_| !is_spent) {
             let edits = self.edits(path);
             let is_thinking = matches!(&edits[..], [Edit::Drop(meant)] if meant.loss == Loss::Thinking);
-            let mut helped = self.learn(edits, headers, &mut parsed);
+            let mut helped = self.learn(edits, headers, body);
             if !helped && is_thinking {
                 // The name into which a gateway has translated the parameter.
                 let others = PARAMETERS.iter().filter(|parameter| parameter.loss == Loss::Thinking);
-                helped = self.learn(others.map(Edit::Drop), headers, &mut parsed);
+                helped = self.learn(others.map(Edit::Drop), headers, body);
             }
             changed |= helped;
         }
         if changed {
             self.rounds += 1;
-            *body = parsed.into_bytes();
-        } else if named.iter().any(|path| !REQUIRED.contains(&path[0].as_str()) && parsed.has(&path[0])) {
+        } else if named.iter().any(|path| !REQUIRED.contains(&path[0].as_str()) && body.has(&path[0])) {
             error.message = format!("{} {ADVICE}", error.message);
         }
         changed
@@ -256,7 +245,7 @@ impl<'a> Fitting<'a> {
         &mut self,
         edits: impl IntoIterator<Item = Edit>,
         headers: &mut Vec<(String, String)>,
-        body: &mut Body,
+        body: &mut Body<'_>,
     ) -> bool {
         let mut changed = false;
         for edit in edits {
@@ -315,14 +304,14 @@ impl<'a> Fitting<'a> {
     }
 
     /// Applies one change. False if the request does not contain the parameter.
-    fn apply(&mut self, need: &Need, headers: &mut Vec<(String, String)>, body: &mut Body) -> bool {
+    fn apply(&mut self, need: &Need, headers: &mut Vec<(String, String)>, body: &mut Body<'_>) -> bool {
         let changed = match &need.edit {
             Edit::Drop(parameter) if self.must_keep(parameter, body) => false,
             Edit::Drop(parameter) => {
                 let removed = parameter.places.iter().filter(|place| body.remove_at(place));
                 removed.count() > 0
             }
-            Edit::DropNamed(name) => body.remove(name).is_some(),
+            Edit::DropNamed(name) => body.remove(name),
             Edit::Rename(from, to) => !body.has(to) && body.rename(from, to),
             Edit::Beta(flag) => remove_beta(headers, flag),
         };
@@ -333,7 +322,7 @@ impl<'a> Fitting<'a> {
     }
 
     /// True if `parameter` cannot be left out of this request without changing its meaning.
-    fn must_keep(&self, parameter: &Parameter, body: &Body) -> bool {
+    fn must_keep(&self, parameter: &Parameter, body: &Body<'_>) -> bool {
         match *parameter.words {
             // A tool call was required or forbidden.
             [TOOL_CHOICE] => {

@@ -28,7 +28,8 @@ impl Case {
     /// Sends the request to a server that refuses `names`, one after another, in Anthropic's form. Gives
     /// the body that went through, or the error, and the notice.
     fn send(&self, names: &[&str]) -> (Result<String, String>, Option<String>) {
-        let (mut headers, mut body) = (self.headers.clone(), self.body.clone());
+        let mut headers = self.headers.clone();
+        let mut body: Body<'_> = serde_json::from_slice(&self.body).unwrap();
         let mut fitting = Fitting::new(&self.model, &self.options, &self.url, &mut headers, &mut body);
         for name in names {
             let message = format!("{name}: Extra inputs are not permitted");
@@ -39,7 +40,7 @@ impl Case {
                 return (Err(error.message), None);
             }
         }
-        (Ok(String::from_utf8(body).unwrap()), fitting.settle())
+        (Ok(String::from_utf8(body.to_bytes().unwrap()).unwrap()), fitting.settle())
     }
 }
 
@@ -220,7 +221,7 @@ fn betas_are_taken_out_of_their_header() {
             Vec::new(),
         ),
     ] {
-        let (mut sent, mut body) = (headers(&before), b"{}".to_vec());
+        let (mut sent, mut body) = (headers(&before), Body::default());
         let mut error = StreamError { status: Some(400), ..StreamError::new(ErrorKind::Provider, "no") };
         let mut fitting = Fitting::new(&case.model, &case.options, &case.url, &mut sent, &mut body);
         assert!(fitting.adapt(&mut error, &said, &mut sent, &mut body));

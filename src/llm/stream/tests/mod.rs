@@ -10,6 +10,7 @@ mod silence;
 
 use super::*;
 use crate::base::env::Env;
+use crate::llm::body::Body;
 use crate::llm::message::StopReason;
 use crate::llm::protocol::{Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
 use crate::llm::secret::Secret;
@@ -22,6 +23,8 @@ use std::time::Duration;
 
 struct Toy {
     url: String,
+    /// Number of items in the list of the body, of 1 kB each.
+    items: usize,
 }
 
 #[derive(Default)]
@@ -31,12 +34,26 @@ struct ToyDecoder {
 }
 
 impl Protocol for Toy {
-    fn request(&self, _: &Model, _: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
+    fn request<'a>(
+        &self,
+        _: &'a Model,
+        _: &'a Context,
+        options: &'a StreamOptions,
+    ) -> Result<HttpRequest<'a>, StreamError> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         if let Some(key) = &options.api_key {
             headers.push(("authorization".to_owned(), format!("Bearer {}", key.expose())));
         }
-        Ok(HttpRequest { url: self.url.clone(), headers, body: b"{\"ask\":1}".to_vec() })
+        let mut body = Body::default();
+        body.set("ask", &1);
+        if self.items > 0 {
+            let items = self.items;
+            body.list("list", move |list| {
+                list.extend((0..items).map(|item| format!("{item} {}", "x".repeat(1000))));
+                Ok(())
+            });
+        }
+        Ok(HttpRequest { url: self.url.clone(), headers, body })
     }
 
     fn decoder(&self, _: &Model, _: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
@@ -113,7 +130,7 @@ impl Asker {
             env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self {
             client: Client::new(Env::of([]).with(&settings)),
-            toy: Arc::new(Toy { url: url.into() }),
+            toy: Arc::new(Toy { url: url.into(), items: 0 }),
             model: Arc::new(Model {
                 id: "toy-1".to_owned(),
                 api: "toy".to_owned(),

@@ -162,6 +162,48 @@ fn redirects_stay_on_the_same_server() {
     Asker::new(server.url("/loop")).ask().failed(ErrorKind::Request, &["redirects in a row"]);
 }
 
+/// The list of a long body in order, whole, each time it is sent.
+#[test]
+fn a_body_too_long_for_memory_arrives_as_a_short_one() {
+    let (server, asked) = listening(|request| match request.line.as_str() {
+        "POST /old HTTP/1.1" => "HTTP/1.1 307 Moved\r\nlocation: /new\r\ncontent-length: 0\r\n\r\n".into(),
+        _ => sized(ANSWER).into_bytes(),
+    });
+    const ITEMS: usize = 20_000;
+    let mut asker = Asker::new(server.url("/old"));
+    asker.toy = Arc::new(Toy { url: server.url("/old"), items: ITEMS });
+    for _ in 0..2 {
+        asker.ask().whole("Hello");
+        asker.settle();
+    }
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 4);
+    for request in asked.iter() {
+        let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+        let list = body["list"].as_array().unwrap().iter();
+        let numbers =
+            list.map(|item| item.as_str().unwrap().split_once(' ').unwrap().0.parse::<usize>().unwrap());
+        assert!(numbers.eq(0..ITEMS));
+    }
+}
+
+#[test]
+fn a_long_body_is_cut_off_by_a_cancel() {
+    let cancel = CancelToken::new();
+    let server = Server::start({
+        let cancel = cancel.clone();
+        move |connection| {
+            connection.head();
+            cancel.cancel();
+            connection.wait_for_close();
+        }
+    });
+    let toy = Arc::new(Toy { url: server.url("/"), items: 100_000 });
+    let asker = Asker { toy, cancel, ..Asker::new(server.url("/")) };
+    asker.ask().failed(ErrorKind::Aborted, &["aborted"]);
+    asker.settle();
+}
+
 #[test]
 fn redirects_elsewhere_are_refused_and_see_no_key() {
     let (other, asked) = listening(|_| sized(ANSWER).into_bytes());

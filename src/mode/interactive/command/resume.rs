@@ -42,6 +42,7 @@ pub fn open(app: &mut App, wanted: Opened) {
 pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
     match done {
         Ok(()) => {
+            session.copy.iter().for_each(|copy| copy.keep());
             app.begin_conversation();
             app.info(&session.done);
         }

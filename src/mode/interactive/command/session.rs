@@ -18,6 +18,7 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time limit of an upload.
@@ -162,9 +163,10 @@ pub fn import(app: &mut App, arguments: &str) {
 pub fn import_from(app: &mut App, path: PathBuf, word: String) {
     app.control.abort();
     app.run(move |session, feed| match session.import(&path) {
-        Ok(imported) => {
+        Ok((imported, copy)) => {
             let done = format!("Session imported from: {word}");
-            feed.effect(Effect::Open(Opened::new(imported, &done)));
+            let copy = copy.map(Arc::new);
+            feed.effect(Effect::Open(Opened { copy, ..Opened::new(imported, &done) }));
         }
         Err(Fatal(reason)) => feed.say(Weight::Error, format!("Failed to import session: {reason}")),
     });

@@ -193,7 +193,7 @@ fn headers_carry_the_key_the_session_and_the_features() {
     assert_eq!(of_plain(&options, "anthropic-beta"), None);
     assert_eq!(of_plain(&options, "x-session-affinity"), None);
 
-    let url = AnthropicMessages.request(&plain, &testing::context(&messages), &options).unwrap().url;
+    let url = testing::ask(&AnthropicMessages, &plain, &testing::context(&messages), &options).unwrap().url;
     assert_eq!(url, "https://api.anthropic.com/v1/messages?beta=true");
 
     let affine = model(json!({"compat": {"sendSessionAffinityHeaders": true}}));
@@ -213,7 +213,7 @@ fn headers_carry_the_key_the_session_and_the_features() {
     assert_eq!(find(&copilot, &messages, &options, "authorization").as_deref(), Some("Bearer key"));
 
     options.api_key = None;
-    let none = AnthropicMessages.request(&plain, &testing::context(&messages), &options);
+    let none = testing::ask(&AnthropicMessages, &plain, &testing::context(&messages), &options);
     assert_eq!(none.unwrap_err().message, "No API key for provider: anthropic");
     options.headers = vec![("Authorization".into(), Some("Bearer t".into()))];
     assert_eq!(of_plain(&options, "authorization").as_deref(), Some("Bearer t"));
@@ -227,7 +227,8 @@ fn headers_carry_the_key_the_session_and_the_features() {
 fn a_subscription_s_token_is_sent_as_what_it_is() {
     let m = model(json!({}));
     let options = StreamOptions { api_key: Some(Secret::new("sk-ant-oat01-x")), ..options() };
-    let request = AnthropicMessages.request(&m, &testing::context(&conversation(&m)), &options).unwrap();
+    let request =
+        testing::ask(&AnthropicMessages, &m, &testing::context(&conversation(&m)), &options).unwrap();
     let header = |name: &str| {
         let mut headers = request.headers.iter();
         headers.find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -1,6 +1,7 @@
 //! What is sent.
 
 use super::*;
+use crate::llm::body::Payload;
 use crate::llm::event::ErrorKind;
 use crate::llm::model::ThinkingLevel;
 use crate::llm::options::{Access, Keys};
@@ -214,7 +215,7 @@ fn an_image_that_bedrock_does_not_know_is_named() {
     let m = model(json!({}));
     let messages = json!([{"role": "user", "content": [image("AA==", "image/bmp")]}]);
     let context = testing::context(&messages);
-    let error = BedrockConverseStream.request(&m, &context, &options()).unwrap_err();
+    let error = testing::ask(&BedrockConverseStream, &m, &context, &options()).unwrap_err();
     assert_eq!((error.kind, &*error.message), (ErrorKind::Request, "Unknown image type: image/bmp"));
 }
 
@@ -228,7 +229,7 @@ fn ids_are_one_part_of_the_path() {
     ];
     for (id, expected) in rows {
         let m = model(json!({"id": id}));
-        let request = BedrockConverseStream.request(&m, &testing::context(&json!([])), &options());
+        let request = testing::ask(&BedrockConverseStream, &m, &testing::context(&json!([])), &options());
         let root = "https://bedrock-runtime.us-east-1.amazonaws.com/model";
         let expected = expected.map(|id| format!("{root}/{id}/converse-stream"));
         assert_eq!(request.ok().map(|request| request.url), expected, "{id}");
@@ -251,7 +252,8 @@ fn signed(options: &StreamOptions, headers: &[(&str, &str)]) -> Result<Vec<Strin
     let mut headers: Vec<_> =
         headers.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let url = "http://127.0.0.1:1/model/m/converse-stream";
-    BedrockConverseStream.sign(url, &mut headers, b"{}", options, 0).map_err(|error| error.kind)?;
+    let body = Payload::Whole(b"{}".to_vec());
+    BedrockConverseStream.sign(url, &mut headers, &body, options, 0).map_err(|error| error.kind)?;
     let lines = headers.iter().map(|(name, value)| {
         let value = value.split(',').next().unwrap_or_default();
         format!("{name}: {value}")

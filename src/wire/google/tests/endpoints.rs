@@ -30,7 +30,7 @@ fn keyed(key: &str) -> StreamOptions {
 /// The URL without its method, and the key, of a request for `q`.
 fn sent(api: Google, model: &Model, options: &StreamOptions) -> (String, Option<String>) {
     let context = testing::context(&json!([{"role": "user", "content": "q"}]));
-    let request = api.request(model, &context, options).unwrap();
+    let request = testing::ask(&api, model, &context, options).unwrap();
     let url = request.url.strip_suffix(METHOD).unwrap().to_owned();
     let mut headers = request.headers.into_iter();
     let key = headers.find(|(name, _)| name == "x-goog-api-key");
@@ -39,7 +39,7 @@ fn sent(api: Google, model: &Model, options: &StreamOptions) -> (String, Option<
 
 fn refused(api: Google, model: &Model, options: &StreamOptions) -> (ErrorKind, String) {
     let context = testing::context(&json!([{"role": "user", "content": "q"}]));
-    let error = api.request(model, &context, options).unwrap_err();
+    let error = testing::ask(&api, model, &context, options).unwrap_err();
     (error.kind, error.message)
 }
 
@@ -73,7 +73,7 @@ fn a_gateway_may_take_a_token_and_is_told_the_conversation() {
     };
     let options = StreamOptions { session_id: Some("s1".into()), ..settings(&[], Some("t")) };
     let context = testing::context(&json!([{"role": "user", "content": "q"}]));
-    let request = Google::GenerativeAi.request(&m, &context, &options).unwrap();
+    let request = testing::ask(&Google::GenerativeAi, &m, &context, &options).unwrap();
     assert_eq!(request.url, format!("https://opencode.ai/zen/v1/models/gemini-3.1-pro{METHOD}"));
     for header in [
         ("authorization", "Bearer t"),

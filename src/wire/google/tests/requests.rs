@@ -327,7 +327,7 @@ fn a_level_that_google_does_not_know_is_refused_with_its_name() {
     m.thinking_level_map = json!({"high": "ultra"}).as_object().cloned();
     let options = StreamOptions { thinking: ThinkingLevel::High, ..options() };
     let context = testing::context(&json!([{"role": "user", "content": "q"}]));
-    let error = Google::GenerativeAi.request(&m, &context, &options).unwrap_err();
+    let error = testing::ask(&Google::GenerativeAi, &m, &context, &options).unwrap_err();
     assert!(error.message.contains("google/gemini-3-pro: high -> ultra"));
 }
 
@@ -361,6 +361,6 @@ fn how_tools_may_be_called() {
     strict["constrainedSampling"]["strict"] = json!("require");
     let messages = json!([{"role": "system", "toolsAdded": [strict]}, {"role": "user", "content": "q"}]);
     let context = testing::context(&messages);
-    let refused = Google::GenerativeAi.request(&model("gemini-2.5-pro"), &context, &options());
+    let refused = testing::ask(&Google::GenerativeAi, &model("gemini-2.5-pro"), &context, &options());
     assert!(refused.unwrap_err().message.contains("\"ls\" requires"));
 }

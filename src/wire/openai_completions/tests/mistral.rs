@@ -263,7 +263,7 @@ fn what_the_caller_asks_for() {
             tool_choice: Some(choice),
             ..options()
         };
-        let request = MISTRAL_API.request(&m, &testing::context(&messages), &options).unwrap();
+        let request = testing::ask(&MISTRAL_API, &m, &testing::context(&messages), &options).unwrap();
         assert_eq!(request.url, "https://proxy.test/mistral/v1/chat/completions");
         let body = sent(&m, &messages, &options);
         assert_eq!(body["tool_choice"], word);
@@ -273,7 +273,7 @@ fn what_the_caller_asks_for() {
         assert_eq!(body["tools"][0]["function"]["parameters"]["additionalProperties"], false);
     }
     let keyless = StreamOptions::default();
-    let refused = MISTRAL_API.request(&model(json!({})), &testing::context(&messages), &keyless);
+    let refused = testing::ask(&MISTRAL_API, &model(json!({})), &testing::context(&messages), &keyless);
     assert_eq!(refused.unwrap_err().message, "No API key for provider: mistral");
 }
 

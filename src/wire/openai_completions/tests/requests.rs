@@ -233,10 +233,10 @@ fn headers_carry_the_key_and_the_session() {
     assert_eq!(find(&own, &options, "authorization").as_deref(), Some("Basic x"));
 
     options.api_key = None;
-    let far = OPENAI_API.request(&plain, &testing::context(&messages), &options);
+    let far = testing::ask(&OPENAI_API, &plain, &testing::context(&messages), &options);
     assert_eq!(far.unwrap_err().message, "No API key for provider: acme");
     let near = model(json!({"baseUrl": "http://localhost:1234/v1/"}));
-    let near = OPENAI_API.request(&near, &testing::context(&messages), &options);
+    let near = testing::ask(&OPENAI_API, &near, &testing::context(&messages), &options);
     assert_eq!(near.unwrap().url, "http://localhost:1234/v1/chat/completions");
 }
 

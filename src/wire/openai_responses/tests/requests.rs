@@ -5,7 +5,6 @@ use super::*;
 use crate::llm::event::ErrorKind;
 use crate::llm::model::ThinkingLevel;
 use crate::llm::options::{CacheRetention, ToolChoice};
-use crate::llm::protocol::Protocol;
 use crate::wire::testing::{context, tool};
 
 #[test]
@@ -294,13 +293,13 @@ fn headers_of_each_variant() {
             ..options()
         };
         let protocol = OpenAiResponses(variant);
-        let request = protocol.request(&model, &context(&messages), &options).unwrap();
+        let request = testing::ask(&protocol, &model, &context(&messages), &options).unwrap();
         let found = request.headers.iter();
         let found: Vec<(&str, &str)> = found.map(|(n, v)| (n.as_str(), v.as_str())).collect();
         assert_eq!(found, expected, "{variant:?} {}", model.provider);
 
         let uncached = StreamOptions { cache: CacheRetention::None, ..options };
-        let request = protocol.request(&model, &context(&messages), &uncached).unwrap();
+        let request = testing::ask(&protocol, &model, &context(&messages), &uncached).unwrap();
         let leads = |(name, _): &(String, String)| name.contains("session") || name.contains("request-id");
         assert!(!request.headers.iter().any(leads), "{variant:?}");
     }
@@ -326,7 +325,7 @@ fn addresses_of_each_variant() {
         let m = model(variant, json!({"baseUrl": base_url}));
         let options = StreamOptions { env: vec![("CLOUDFLARE_ACCOUNT_ID".into(), "a1".into())], ..options() };
         let messages = context(&json!([{"role": "user", "content": "q"}]));
-        let request = OpenAiResponses(variant).request(&m, &messages, &options).unwrap();
+        let request = testing::ask(&OpenAiResponses(variant), &m, &messages, &options).unwrap();
         assert_eq!(request.url, url);
     }
 }
@@ -337,7 +336,7 @@ fn without_a_key_nothing_is_sent_to_the_internet() {
         let m = model(variant, json!({"baseUrl": "https://x.example"}));
         let mut options = StreamOptions::default();
         let messages = context(&json!([{"role": "user", "content": "q"}]));
-        let request = |m: &Model, o: &StreamOptions| OpenAiResponses(variant).request(m, &messages, o);
+        let request = |m: &Model, o: &StreamOptions| testing::ask(&OpenAiResponses(variant), m, &messages, o);
         let error = request(&m, &options).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Auth, "{variant:?}");
         assert!(error.message.contains(&m.provider));
@@ -351,7 +350,7 @@ fn without_a_key_nothing_is_sent_to_the_internet() {
     let codex = model(Variant::Codex, json!({}));
     let options = StreamOptions { api_key: Some(Secret::new("no-token")), ..StreamOptions::default() };
     let messages = context(&json!([{"role": "user", "content": "q"}]));
-    let error = OpenAiResponses(Variant::Codex).request(&codex, &messages, &options);
+    let error = testing::ask(&OpenAiResponses(Variant::Codex), &codex, &messages, &options);
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Auth);
     assert!(!error.message.contains("no-token"));

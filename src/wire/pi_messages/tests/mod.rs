@@ -66,11 +66,11 @@ fn a_conversation_goes_as_it_is_stored() {
     }
     let bare = body(&PiMessages, &model(), &conversation(), &testing::options());
     assert_eq!(bare["options"], json!({}));
-    let request = PiMessages.request(&model(), &testing::context(&stored), &options);
+    let request = testing::ask(&PiMessages, &model(), &testing::context(&stored), &options);
     assert_eq!(request.unwrap().url, "https://radius.test/v1/messages");
     let key = header(&PiMessages, &model(), &stored, &options, "authorization");
     assert_eq!(key.as_deref(), Some("Bearer key"));
-    let keyless = PiMessages.request(&model(), &testing::context(&stored), &StreamOptions::default());
+    let keyless = testing::ask(&PiMessages, &model(), &testing::context(&stored), &StreamOptions::default());
     assert_eq!(keyless.unwrap_err().kind, ErrorKind::Auth);
 }
 
