@@ -47,6 +47,7 @@ pub struct RunArgs {
     pub help: bool,
     pub version: bool,
     pub verbose: bool,
+    pub offline: bool,
     /// Without MCP servers.
     pub no_mcp: bool,
     /// Parts of the program that `-e builtin:NAME` asks for, whatever switches them off.
@@ -89,6 +90,7 @@ pub enum Mode {
     Json,
     Rpc,
     Acp,
+    Mcp,
 }
 
 /// An error in the command line.
@@ -252,7 +254,6 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), UsageErr
         Set::List(field) => *field(args) = Some(list(&value)),
         Set::Push(field) => field(args).push(value),
         Set::With(set) => set(args, value)?,
-        Set::Nothing => {}
     }
     Ok(())
 }
@@ -272,7 +273,7 @@ fn optional(flag: &Flag, parser: &mut Parser) -> Option<OsString> {
 }
 
 fn unknown(name: &str) -> UsageError {
-    let known = flags().filter(|flag| !flag.is_without_effect()).map(|flag| flag.long);
+    let known = flags().map(|flag| flag.long);
     let near = known.map(|long| (between(&letters(name), &letters(long), Compare::Whole), long)).min();
     let similar = near.filter(|(distance, _)| *distance <= 2).map(|(_, long)| long);
     UsageError::UnknownFlag { name: name.to_owned(), similar }
@@ -383,7 +384,7 @@ mod tests {
         refused("--modell x", "Unknown option: --modell. Did you mean --model?");
         refused("-z", "Unknown option: -z");
         refused("--mode", "--mode requires a value");
-        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp");
+        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp, mcp");
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");

@@ -12,6 +12,7 @@ mod config;
 mod docs;
 mod doctor;
 mod export;
+mod extension;
 mod extensions;
 pub mod flags;
 pub mod help;
@@ -22,17 +23,22 @@ mod mcp;
 mod migrate;
 mod model;
 mod open;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+mod opener;
+mod package;
 mod resource;
 mod sandbox;
 mod say;
 mod schema;
+#[cfg_attr(not(feature = "mcp"), path = "absent/serve.rs")]
+mod serve;
 mod sessions;
 mod start;
 mod stranger;
 mod subcommand;
+mod switch;
 pub mod table;
 mod trust;
-mod unbuilt;
 mod undo;
 mod update;
 mod version;
@@ -104,6 +110,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
+        Ok(Command::Mcp) => Launch::unasked(&args).and_then(serve::serve),
         Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };

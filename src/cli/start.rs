@@ -6,6 +6,7 @@ use super::flags::{Args, Mode};
 use super::migrate;
 use super::model;
 use super::open;
+use super::package::named::named;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
@@ -18,6 +19,7 @@ use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::command_hook;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
 use crate::runtime::outcome::Wanted;
@@ -31,6 +33,7 @@ use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 
 /// Options that hold while the program runs, for every conversation.
@@ -53,6 +56,9 @@ pub struct Launch {
     /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
+    is_offline: bool,
+    /// True once the packages of `--extension` were fetched.
+    has_fetched: Arc<AtomicBool>,
 }
 
 /// How questions before a session are asked.
@@ -132,10 +138,13 @@ impl Launch {
                 Some(Mode::Rpc) => "rpc",
                 Some(Mode::Json) => "json",
                 Some(Mode::Acp) => "acp",
+                Some(Mode::Mcp) => "mcp",
                 Some(Mode::Text) | None => "print",
             },
             is_interactive,
             verbose: args.run.verbose,
+            is_offline: args.run.offline,
+            has_fetched: Arc::default(),
         })
     }
 
@@ -154,6 +163,10 @@ impl Launch {
         diagnostics.iter().for_each(report::warning);
         let mut inputs = Inputs::load(dirs, cwd, self.started_in.clone(), settings, &mut warn);
         self.decide_trust(&mut inputs)?;
+        // A reload uses what the start has fetched.
+        let is_first = !self.has_fetched.swap(true, Ordering::Relaxed);
+        let sources = &self.over.resources.extensions;
+        inputs.named_packages = named(&inputs, sources, self.is_offline, is_first)?;
         Ok(inputs)
     }
 
@@ -162,7 +175,7 @@ impl Launch {
     /// Flags that pi does not know are given to the extensions that do.
     pub fn start_extensions(&mut self, inputs: &mut Inputs, args: &mut Args) -> Result<(), Refused> {
         let over = &self.over.resources;
-        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        let (found, problems) = find::find(inputs, over.no_extensions);
         if let Some(problem) = problems.first().filter(|_| !over.extensions.is_empty()) {
             return Err(problem.clone().into());
         }
@@ -217,8 +230,7 @@ impl Launch {
     /// Replaces the running extensions by those of the current folder.
     fn restart_extensions(&self, inputs: &mut Inputs) {
         let Some(extensions) = &self.extensions else { return };
-        let over = &self.over.resources;
-        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        let (found, problems) = find::find(inputs, self.over.resources.no_extensions);
         problems.iter().for_each(report::warning);
         extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
         inputs.adds_tools = true;
@@ -395,10 +407,11 @@ fn current_dir() -> Result<PathBuf, String> {
     })
 }
 
-/// Adds the tools that work on a session itself.
+/// Adds the tools that work on a session itself, and the commands of the settings.
 fn offer_tools(control: &Control) {
     helper::offer(control);
     todo::offer(control);
+    command_hook::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

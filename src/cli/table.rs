@@ -34,16 +34,9 @@ pub(super) enum Set {
     /// Adds a value to those of earlier flags.
     Push(fn(&mut Args) -> &mut Vec<String>),
     With(fn(&mut Args, String) -> Result<(), String>),
-    /// Accepts the flag without effect: the feature is not part of this version.
-    Nothing,
 }
 
 impl Flag {
-    /// True if the flag has no effect.
-    pub fn is_without_effect(&self) -> bool {
-        matches!(self.set, Set::Nothing)
-    }
-
     /// The names with the value, such as `--model <pattern>` or `--print, -p [prompt]`.
     pub fn usage(&self) -> String {
         let short = self.short.map(|short| format!(", -{short}")).unwrap_or_default();
@@ -67,14 +60,14 @@ const fn row(long: &'static str, short: Short, value: Value, set: Set, help: &'s
     Flag { long, short, value, help, set }
 }
 
-use Set::{List, Nothing, Push, Switch, Text, With};
+use Set::{List, Push, Switch, Text, With};
 use Value::{None as No, Optional, Required};
 
 #[rustfmt::skip]
 pub const GROUPS: &[Group] = &[
     Group { title: "Run", flags: &[
         row("print", Some("p"), Optional("prompt"), Switch(|args| &mut args.run.print), "Answer on stdout, then exit"),
-        row("mode", None, Required("text|json|rpc|acp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), or an editor's agent (pi docs acp)"),
+        row("mode", None, Required("text|json|rpc|acp|mcp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), an editor's agent (pi docs acp), or a server of tools (pi docs mcp-server)"),
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.run.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.run.ready), "With --mode rpc: say so when commands can be sent"),
@@ -132,7 +125,7 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Project and resources", flags: &[
         row("approve", Some("a"), No, With(|args, _| put(&mut args.approve, Some(true))), "Trust the project's .pi and .agents folders in this run"),
         row("no-approve", Some("na"), No, With(|args, _| put(&mut args.approve, Some(false))), "Do not use them in this run"),
-        row("extension", Some("e"), Required("path"), With(extension), "A program that extends pi, or a folder of them; may be given again (pi docs extensions)"),
+        row("extension", Some("e"), Required("source"), With(extension), "A program that extends pi, or a package of them: a path, npm:name or git:host/owner/name; may be given again (pi docs extensions)"),
         row("no-extensions", Some("ne"), No, Switch(|args| &mut args.over.resources.no_extensions), "No extensions but those of --extension"),
         row("skill", None, Required("path"), Push(|args| &mut args.over.resources.skills), "A skill, or a folder of them; may be given again"),
         row("no-skills", Some("ns"), No, Switch(|args| &mut args.over.resources.no_skills), "No skills but those of --skill"),
@@ -143,7 +136,7 @@ pub const GROUPS: &[Group] = &[
         row("use-theme", None, Required("name"), Text(|args| &mut args.over.resources.use_theme), "The theme of this run, as in the setting"),
     ]},
     Group { title: "Other", flags: &[
-        row("offline", None, No, Nothing, "No network but the model's own (this is so anyway)"),
+        row("offline", None, No, Switch(|args| &mut args.run.offline), "No network but the model's own: packages of --extension are used as they are"),
         row("verbose", None, No, Switch(|args| &mut args.run.verbose), "Say more on stderr"),
         row("help", Some("h"), No, Switch(|args| &mut args.run.help), "Show this help"),
         row("version", Some("v"), No, Switch(|args| &mut args.run.version), "Show the version"),
@@ -211,8 +204,9 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "json" => Mode::Json,
         "rpc" => Mode::Rpc,
         "acp" => Mode::Acp,
+        "mcp" => Mode::Mcp,
         _ => {
-            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp"));
+            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp, mcp"));
         }
     });
     Ok(())

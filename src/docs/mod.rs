@@ -25,6 +25,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("skills", "Instructions read on demand", include_str!("skills.md")),
     ("templates", "Prompts behind a /name", include_str!("templates.md")),
     ("mcp", "Servers of the Model Context Protocol; mcp.json", include_str!("mcp.md")),
+    ("mcp-server", "pi as a server for programs that speak MCP", include_str!("mcp-server.md")),
     ("codemode", "Scripts of the model that call tools", include_str!("codemode.md")),
     (
         "extensions",
@@ -36,6 +37,12 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         "Extensions of the TypeScript pi: what runs, and what does not",
         include_str!("extensions-typescript.md"),
     ),
+    (
+        "packages",
+        "Extensions, skills, prompts and themes from npm, git or a folder",
+        include_str!("packages.md"),
+    ),
+    ("hooks", "Commands of your own at events, without an extension", include_str!("hooks.md")),
     ("json", "The event stream of --mode json", include_str!("json.md")),
     ("rpc", "The agent as a component: commands, answers, clients", include_str!("rpc.md")),
     ("sdk", "The library: sessions inside your own program", include_str!("sdk.md")),

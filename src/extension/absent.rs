@@ -2,6 +2,7 @@
 
 use crate::base::feature;
 use crate::resources::dirs::Dirs;
+use crate::resources::package::Package;
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::ui::Problem;
@@ -12,12 +13,12 @@ use std::sync::Arc;
 pub mod find {
     //! Finds nothing.
 
-    use super::{Found, Inputs, feature};
+    use super::{Found, Inputs, Package, feature};
 
-    pub fn find(_: &Inputs, named: &[String], _: bool) -> (Vec<Found>, Vec<String>) {
+    pub fn find(inputs: &Inputs, _: bool) -> (Vec<Found>, Vec<String>) {
         let absent = feature::absent("extensions");
-        let refuse = |path: &String| format!("The extension {path} is not used: {absent}");
-        (Vec::new(), named.iter().map(refuse).collect())
+        let refuse = |package: &Package| format!("The extension {} is not used: {absent}", package.text);
+        (Vec::new(), inputs.named_packages.iter().map(refuse).collect())
     }
 }
 

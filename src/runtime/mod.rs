@@ -4,6 +4,7 @@ pub mod addition;
 pub mod approval;
 mod ask;
 mod clock;
+pub mod command_hook;
 pub mod compaction;
 mod conductor;
 pub mod config;

@@ -51,6 +51,7 @@ fn session(dir: &TempDir) -> Session {
             context_files: Vec::new(),
             themes: Default::default(),
             wanted: None,
+            hooks: Default::default(),
             agents: Default::default(),
             over: Default::default(),
             started_in: dir.path().to_owned(),

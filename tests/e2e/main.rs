@@ -16,12 +16,14 @@ mod cli;
 mod cloud;
 #[cfg(feature = "mcp")]
 mod codemode;
+mod command_hook;
 mod compaction;
 mod config;
 mod crash;
 mod crash_store;
 mod doctor;
 mod event;
+mod example_extension;
 mod export;
 #[cfg(feature = "extensions")]
 mod extension;
@@ -44,9 +46,12 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_ask;
 #[cfg(feature = "mcp")]
+mod mcp_server;
+#[cfg(feature = "mcp")]
 mod mcp_sign_in;
 mod models;
 mod output;
+mod package;
 mod print;
 mod protocol;
 mod question;

@@ -14,7 +14,6 @@
 mod call;
 mod command;
 mod files;
-mod host;
 mod meter;
 mod mode;
 mod open;
@@ -31,6 +30,7 @@ mod update;
 mod work;
 
 use super::exit::{self, EndsChildren};
+use super::host::Host;
 use super::output::Output;
 use super::signal::Watch;
 use super::stdin;
@@ -44,9 +44,6 @@ use serve::Server;
 use std::io;
 use std::sync::Arc;
 use std::thread;
-
-pub use host::{Host, Listed, Refusal};
-pub use typed::title;
 
 /// Maximum requests queued for the opener.
 const REQUESTS_MAX: usize = 64;

@@ -5,14 +5,11 @@
 
 use super::peer::Peer;
 use super::update::notice;
+use crate::mode::form::{self, NO};
 use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
 use crate::runtime::{CancelToken, unique_id};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-/// The field of a form.
-const FIELD: &str = "answer";
-const NO: &str = "no";
 
 /// The user of one session.
 pub struct EditorUi {
@@ -28,8 +25,7 @@ impl Ui for EditorUi {
         };
         let result = self.peer.ask(method, &params, cancel, timeout)?.ok()?;
         if self.peer.capabilities().forms {
-            let is_accepted = result["action"] == "accept";
-            return is_accepted.then(|| result["content"][FIELD].as_str().map(str::to_owned)).flatten();
+            return form::answer(&result);
         }
         let chosen = result.pointer("/outcome/optionId")?.as_str()?;
         match dialog {
@@ -54,20 +50,8 @@ impl Ui for EditorUi {
 
 impl EditorUi {
     fn form(&self, dialog: &Dialog<'_>) -> Value {
-        let (message, mut field) = match *dialog {
-            Dialog::Select { title, options } => (title, json!({"type": "string", "enum": options})),
-            Dialog::Confirm { message, .. } => {
-                let choices = json!([{"const": YES, "title": "Yes"}, {"const": NO, "title": "No"}]);
-                (message, json!({"type": "string", "oneOf": choices}))
-            }
-            Dialog::Input { title, placeholder } => {
-                (title, json!({"type": "string", "description": placeholder}))
-            }
-            Dialog::Editor { title, prefill } => (title, json!({"type": "string", "default": prefill})),
-        };
-        field["title"] = dialog.title().into();
-        json!({"sessionId": self.session, "mode": "form", "message": message, "requestedSchema": {
-            "type": "object", "properties": {FIELD: field}, "required": [FIELD]}})
+        let (message, schema) = form::of(dialog);
+        json!({"sessionId": self.session, "mode": "form", "message": message, "requestedSchema": schema})
     }
 
     /// The dialog as a request for permission; `None` if an answer has to be typed.

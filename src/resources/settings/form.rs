@@ -30,6 +30,8 @@ pub enum Form {
     Levels,
     /// An object with whole numbers under these names.
     Counts(&'static [&'static str]),
+    /// An object with a list of commands for each event.
+    Hooks,
     /// An object with whole numbers under these names, for each `provider/model`.
     ModelCounts(&'static [&'static str]),
 }
@@ -50,6 +52,7 @@ impl Form {
             Self::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
             Self::List => value.is_array(),
             Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Hooks => value.is_object(),
             Self::Levels => value.as_object().is_some_and(|levels| {
                 let level = |level: &Value| level.as_str().and_then(ThinkingLevel::parse).is_some();
                 levels.values().all(level)
@@ -80,6 +83,7 @@ impl Form {
             Self::List => "a list".into(),
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::Levels => format!("an object of levels, each one of {}", LEVELS.join(", ")),
+            Self::Hooks => "an object with a list of commands for each event".into(),
             Self::Counts(names) => format!("an object of whole numbers for {}", names.join(", ")),
             Self::ModelCounts(names) => {
                 format!("an object of whole numbers for {}, for each provider/model", names.join(", "))

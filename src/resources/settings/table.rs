@@ -69,8 +69,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Amount, Count, CountOr, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
-    Texts, Timeout,
+    Amount, Count, CountOr, Counts, Flag, FlagOr, Hooks, Levels, List, ModelCounts, OneOf, Range, Seconds,
+    Text, Texts, Timeout,
 };
 use Preset::Told;
 
@@ -175,6 +175,9 @@ pub const GROUPS: &[Group] = &[
         key("themes", Texts, Told(""), "files and folders of themes"),
         key("enableSkillCommands", Flag, Preset::Flag(true), "offer skills as `/skill:name` in completion"),
         key("npmCommand", Texts, Preset::Texts(&["npm"]), "command that installs packages"),
+    ]},
+    Group { title: "Hooks", keys: &[
+        key("hooks", Hooks, Told(""), "commands that run at events: `pi docs hooks`"),
     ]},
     Group { title: "Notices", keys: &[
         key("warnings.anthropicExtraUsage", Flag, Preset::Flag(true), "warn where a subscription may cost extra"),

@@ -11,7 +11,7 @@ use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, PipeReader, PipeWriter, Read};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -139,8 +139,18 @@ pub fn run(
     output_max: usize,
     cancel: &CancelToken,
 ) -> io::Result<Ran> {
-    let Peer { stdin, stdout, stderr, process } = start(program)?;
-    drop(stdin);
+    run_with(program, &[], limit, output_max, cancel)
+}
+
+/// Runs a program with `input` on stdin to its end. Its output may have `output_max` bytes, both streams together.
+pub fn run_with(
+    program: &Program,
+    input: &[u8],
+    limit: Option<Duration>,
+    output_max: usize,
+    cancel: &CancelToken,
+) -> io::Result<Ran> {
+    let Peer { mut stdin, stdout, stderr, process } = start(program)?;
     let room = AtomicUsize::new(output_max);
     let full = CancelToken::new();
     let late = limit.map_or_else(never, after);
@@ -168,6 +178,13 @@ pub fn run(
             .spawn_scoped(scope, collect(stdout))
             .and_then(|out| Ok((out, thread().spawn_scoped(scope, collect(stderr))?)));
         let (out, err) = readers.inspect_err(|_| process.kill())?;
+        if !input.is_empty() {
+            // The program may end without reading: the pipe is then broken.
+            let feed = move || drop(stdin.write_all(input));
+            thread().spawn_scoped(scope, feed).inspect_err(|_| process.kill())?;
+        } else {
+            drop(stdin);
+        }
         let mut ran = Ran::default();
         select! {
             recv(process.ended()) -> code => ran.code = code.ok().flatten(),

@@ -16,6 +16,7 @@ pub mod scope;
 pub mod sessions;
 pub mod settings;
 pub mod sign_in;
+pub mod switches;
 #[cfg(test)]
 pub mod testing;
 pub mod theme;
