@@ -5,11 +5,22 @@
 //
 // The script runs in a context of its own, which is handed nothing but functions of that context. Should it get out of
 // there all the same, it finds the globals of the language and no more.
+import { writeSync } from "node:fs";
 import process from "node:process";
 import vm from "node:vm";
 
-const { stdin, stdout } = process;
+const { stdin } = process;
 const soon = setImmediate;
+const encoder = new TextEncoder();
+const { Deno } = globalThis;
+const put = Deno ? (bytes) => Deno.stdout.writeSync(bytes) : (bytes) => writeSync(1, bytes);
+if (!Deno) process.stdout._handle?.setBlocking?.(true);
+
+// Waits until pi has taken the message: what waited here would take the script's memory.
+const write = (text) => {
+  let bytes = encoder.encode(text);
+  while (bytes.length > 0) bytes = bytes.subarray(put(bytes));
+};
 
 // Runs in the script's context. `send` takes a text; gives functions that take texts.
 const inside = `(send) => {
@@ -107,7 +118,6 @@ const inside = `(send) => {
   };
 }`;
 
-const write = stdout.write.bind(stdout);
 const context = vm.createContext(Object.create(null), { codeGeneration: { strings: true, wasm: false } });
 const limits = { LIMIT_VALUE: 262144, LIMIT_STORE: 1048576 };
 const source = inside.replace(/LIMIT_\w+/g, (name) => limits[name]);

@@ -216,6 +216,10 @@ impl Mcp {
 
     /// A server has another state, or offers something else.
     fn changed(&self, server: &Arc<Server>) {
+        // What ends with the session is no news.
+        if self.cancel.is_cancelled() {
+            return;
+        }
         match server.state() {
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
             State::Failed(text) => self.tell_once(server.error(text)),
@@ -414,7 +418,10 @@ impl Mcp {
         let challenge = match server.state() {
             State::NeedsSignIn(challenge) => challenge,
             _ => match server.client(cancel) {
-                Ok(_) => return Ok(self.show(format!("Already signed in to the MCP server \"{name}\""))),
+                Ok(_) => {
+                    self.show(format!("Already signed in to the MCP server \"{name}\""));
+                    return Ok(());
+                }
                 Err(Fault::SignIn(challenge)) => challenge,
                 Err(fault) => return Err(server.error(fault)),
             },

@@ -275,6 +275,15 @@ fn hostile_servers_cost_an_error() {
 }
 
 #[test]
+fn a_server_that_is_still_being_connected_to_ends_in_silence() {
+    let (world, _server) = world([Reply::text("done")]);
+    configure_script(&world, "slow", &["-c", "trap '' TERM; sleep 300"], &json!({"exposure": "deferred"}));
+    let outcome = world.pi().args(PRINT).run().success();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("done\n", ""));
+    assert_eq!(world.processes_left(), Vec::<u32>::new());
+}
+
+#[test]
 fn a_call_that_is_aborted_is_cancelled_at_the_server() {
     let (world, _server) = world([Reply::tool("c", "mcp__one__echo", &json!({}))]);
     let on_call = r#"printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"message":"under way"}}\n' "$id""#;

@@ -123,7 +123,7 @@ pub fn start(
     parts: Parts,
 ) {
     if parts.scripts {
-        codemode::start(session.control(), |text| report::warning(text));
+        codemode::start(session.control(), report::warning);
     }
     if !parts.servers {
         return;
