@@ -256,6 +256,7 @@ fn print_mode_does_not_pay_and_says_what_it_does_not_know() {
     let mut client = crate::rpc::client(&world, "--model mock/m1");
     client.prompt("go").unwrap();
     while !client.next_event().unwrap()["partialResult"].to_string().contains("up") {}
+    world.wait_until_watched();
     std::process::Command::new("kill").args(["-9", &client.pid().to_string()]).status().unwrap();
     drop(client);
     world.pi().words("undo").run().stderr_has("pi ended while it ran");

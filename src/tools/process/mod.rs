@@ -188,7 +188,7 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .envs(&command.env)
         .stdin(match &command.input {
             Some(input) => input.for_child()?,
-            None => null::input()?.into(),
+            None => null::input()?,
         })
         .stdout(writer.try_clone()?)
         .stderr(writer);
