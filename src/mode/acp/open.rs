@@ -2,16 +2,17 @@
 
 use super::command;
 use super::files::Files;
-use super::host::{Host, Listed, Refusal};
 use super::mode::Modes;
 use super::option;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
 use super::replay;
+use super::typed::title;
 use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::mode::host::{Host, Listed, Refusal};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -143,7 +144,9 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     };
     let rest = sessions.get(from..).unwrap_or_default();
     let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
-    let mut answer = json!({ "sessions": shown });
+    let shown_as = |listed: &Listed| Listed { title: title(&listed.title), ..listed.clone() };
+    let sessions: Vec<Listed> = shown.iter().map(shown_as).collect();
+    let mut answer = json!({ "sessions": sessions });
     if let (Some(last), false) = (shown.last(), later.is_empty()) {
         answer["nextCursor"] = last.session_id.as_str().into();
     }
@@ -336,7 +339,7 @@ impl<H: Host> Opener<H> {
     }
 }
 
-/// Sends the available commands, templates and skills to the editor.
+/// Sends the commands of pi, of extensions, templates and skills to the editor.
 pub fn tell_commands(id: &str, control: &Control, peer: &Peer) {
     let command = |name: &str, description: &str, hint: Option<&str>| {
         let mut command = json!({"name": name, "description": description});
@@ -377,6 +380,14 @@ mod tests {
     struct Empty;
 
     impl Host for Empty {
+        fn open_tools(&mut self, _: &CancelToken) -> Result<Session, Refusal> {
+            unreachable!()
+        }
+
+        fn read(&mut self, _: &str) -> Result<String, Refusal> {
+            unreachable!()
+        }
+
         fn delete(&mut self, _: &str) -> Result<(), Refusal> {
             unreachable!()
         }
