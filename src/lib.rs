@@ -17,6 +17,7 @@
 //! | [`helper`] | helpers of a session: agents in processes of their own | terminal |
 //! | [`extension`] | programs that take part in a session, and what they register | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
+//! | [`codemode`] | the tool that runs scripts which call tools | terminal |
 //! | [`mcp`] | servers of the Model Context Protocol and what they offer | terminal |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
@@ -43,6 +44,8 @@ mod auth;
 mod base;
 mod cli;
 pub mod client;
+#[cfg(feature = "mcp")]
+mod codemode;
 mod docs;
 #[cfg_attr(not(feature = "extensions"), path = "extension/absent.rs")]
 mod extension;

@@ -15,10 +15,12 @@ const ajv = new Ajv({ strict: false, allErrors: true, formats: {
     int32: within(-(2 ** 31), 2 ** 31 - 1), int64: within(-Infinity, Infinity), double: true, uri: true } });
 ajv.addSchema({ ...schema, $id: "acp" });
 const asked = { "session/request_permission": "RequestPermissionRequest", "fs/read_text_file": "ReadTextFileRequest",
-    "fs/write_text_file": "WriteTextFileRequest", "session/update": "SessionNotification" };
+    "fs/write_text_file": "WriteTextFileRequest", "session/update": "SessionNotification", "elicitation/create": "CreateElicitationRequest" };
 const answered = { initialize: "InitializeResponse", authenticate: "AuthenticateResponse", "session/new": "NewSessionResponse",
     "session/load": "LoadSessionResponse", "session/resume": "ResumeSessionResponse", "session/list": "ListSessionsResponse",
-    "session/prompt": "PromptResponse", "session/set_mode": "SetSessionModeResponse", "session/close": "CloseSessionResponse" };
+    "session/prompt": "PromptResponse", "session/set_mode": "SetSessionModeResponse", "session/close": "CloseSessionResponse",
+    "session/set_config_option": "SetSessionConfigOptionResponse", "session/delete": "DeleteSessionResponse",
+    logout: "LogoutResponse" };
 let checked = 0;
 
 function check(type, value) {
@@ -238,6 +240,20 @@ const scenarios = {
         await agent.request("session/set_mode", { sessionId, modeId: "read-only" });
         while (!kinds(seen, "current_mode_update").length) await new Promise((done) => setTimeout(done, 5));
         await fails(-32602, agent.request("session/new", { ...open, cwd: join(project, "gone") }));
+    }),
+    "pickers, usage, commands": () => editor({ script: ["Yes."] }, async ({ agent, open, say, seen }) => {
+        const { sessionId, configOptions } = await agent.request("session/new", open);
+        const picker = configOptions.find((option) => option.category === "model");
+        const set = { sessionId, configId: picker.id, value: picker.currentValue };
+        const answer = await agent.request("session/set_config_option", set);
+        assert.equal(answer.configOptions.length, configOptions.length);
+        await fails(-32602, agent.request("session/set_config_option", { ...set, value: "no/such" }));
+        await say(sessionId, "x");
+        assert.ok(kinds(seen, "usage_update").at(-1).used > 0);
+        await say(sessionId, "/session");
+        assert.match(said(seen), /1 prompts, 1 answers/);
+        await agent.request("session/delete", { sessionId });
+        assert.deepEqual((await agent.request("session/list", {})).sessions.filter((one) => one.sessionId === sessionId), []);
     }),
     "output of a command": () => editor({
         script: [{ content: [{ type: "toolCall", name: "bash", arguments: { command: "for i in $(seq 40); do seq 200; sleep 0.05; done" } }] }, "Done."],

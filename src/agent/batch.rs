@@ -10,7 +10,7 @@ use super::run::{Agent, Fatal, Host, Refusal};
 use super::schema;
 use super::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::llm::message::{AssistantMessage, Block, Extra, StopReason, ToolCall, ToolResultMessage, now_ms};
+use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage, now_ms};
 use crate::llm::model::Model;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Map, Value};
@@ -254,7 +254,7 @@ fn prepare(
 
 fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
     match result {
-        Ok(output) => Finished { output, is_error: false, duration_ms: None },
+        Ok(output) => Finished { is_error: output.is_error, output, duration_ms: None },
         Err(ToolError { message, details, structured }) => {
             // A failure with structured data needs no empty details.
             let details = match structured {
@@ -294,6 +294,7 @@ fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result
 fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {
     let Finished { output, is_error, duration_ms } = finished;
     let content: Vec<Block> = output.content;
+    let nested = output.nested_calls.map(|calls| ("nestedCalls".to_owned(), calls));
     AgentMessage::ToolResult(Arc::new(ToolResultMessage {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),
@@ -303,6 +304,6 @@ fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {
         is_error,
         duration_ms,
         timestamp: now_ms(),
-        extra: Extra::new(),
+        extra: nested.into_iter().collect(),
     }))
 }

@@ -6,6 +6,7 @@ use crate::llm::message::{Block, ToolSpec, Usage};
 use crate::llm::model::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// A tool: its description, and a function.
 pub trait Tool: Send + Sync {
@@ -87,6 +88,20 @@ pub struct ToolInfo {
     pub exposure: Exposure,
     /// Not active before it is chosen by name.
     pub starts_inactive: bool,
+    /// The group that the tool belongs to.
+    pub namespace: Option<Arc<Namespace>>,
+}
+
+/// A group of tools, such as those of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// The beginning of the names of its tools.
+    pub name: String,
+    /// Its name for people.
+    pub alias: String,
+    pub description: Option<String>,
+    /// How its tools go together.
+    pub instructions: Option<String>,
 }
 
 /// How the model reaches a tool.
@@ -161,6 +176,10 @@ pub struct ToolOutput {
     pub usage: Option<Usage>,
     /// True to end the run after this batch. The run ends only if all results of the batch agree.
     pub terminate: bool,
+    /// True if the call failed, and `content` says how.
+    pub is_error: bool,
+    /// What the session keeps of the calls that the tool has made: `nestedCalls` of the result.
+    pub nested_calls: Option<Value>,
 }
 
 impl ToolOutput {
@@ -196,6 +215,7 @@ impl ToolOutput {
             structured: present("structuredContent").cloned(),
             usage: usage.map_err(|error| format!("\"usage\" is not understood: {error}"))?,
             terminate: flag("terminate")?,
+            ..Self::default()
         };
         Ok((output, flag("isError")?))
     }

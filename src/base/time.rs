@@ -2,20 +2,24 @@
 
 const DAY_MS: u64 = 86_400_000;
 
-/// `ms` since 1970 as ISO 8601.
+/// `ms` since 1970 as ISO 8601: years past 9999 with a sign and at least six digits.
 pub fn iso(ms: u64) -> String {
     let (year, month, day) = date(ms / DAY_MS);
     let (ms, seconds) = (ms % 1000, ms / 1000);
     let (second, minute, hour) = (seconds % 60, seconds / 60 % 60, seconds / 3600 % 24);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    let year = if year > 9999 { format!("+{year:06}") } else { format!("{year:04}") };
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
+
+/// Latest year of a time, as in JavaScript.
+const YEAR_MAX: u64 = 275_760;
 
 /// The milliseconds since 1970 of an ISO 8601 time with a zone; a fraction may have any length.
 pub fn parse_iso(text: &str) -> Option<u64> {
     let (date, time) = text.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(number);
+    let mut date = date.strip_prefix('+').unwrap_or(date).splitn(3, '-').map(number);
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if !(1970..=YEAR_MAX).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
     let (time, zone_minutes) = match time.strip_suffix('Z') {
@@ -78,6 +82,8 @@ mod tests {
             (1_733_234_400_000, "2024-12-03T14:00:00.000Z"),
             (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+            (253_402_300_800_000, "+010000-01-01T00:00:00.000Z"),
         ];
         for (ms, text) in rows {
             assert_eq!(iso(*ms), *text);
@@ -98,6 +104,8 @@ mod tests {
             ("1970-13-01T00:00:00Z", None),
             ("1970-01-01T00:00:00", None),
             ("1970-01-01T00:00:0äZ", None),
+            ("10000-01-01T00:00:00Z", Some(253_402_300_800_000)),
+            ("+275761-01-01T00:00:00Z", None),
             ("99999999999999999999-01-01T00:00:00Z", None),
             ("", None),
         ];
@@ -108,7 +116,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_time_survives(ms in 0u64..253_402_300_800_000) {
+        fn every_time_survives(ms in 0u64..8_640_000_000_000_000) {
             proptest::prop_assert_eq!(parse_iso(&iso(ms)), Some(ms));
         }
 

@@ -25,6 +25,7 @@ pub enum Command {
     /// `pi auth`, started by an editor with the agent's arguments before it.
     Auth(Vec<OsString>),
     Acp,
+    Mcp,
     Rpc,
     /// Asks a model, in print, JSON or interactive mode.
     Prompt,
@@ -62,8 +63,9 @@ impl Command {
             return Ok(Self::Help);
         }
         // Only extensions know flags that are not in the table, and only these commands start them.
-        let starts_extensions =
-            run.export.is_none() && run.list_models.is_none() && run.mode != Some(Mode::Acp);
+        let starts_extensions = run.export.is_none()
+            && run.list_models.is_none()
+            && !matches!(run.mode, Some(Mode::Acp | Mode::Mcp));
         if let Some(flag) = args.unknown.first().filter(|_| !starts_extensions) {
             return Err(Refused::unknown(flag));
         }
@@ -100,12 +102,22 @@ impl Command {
                 );
             }
             (Some(Mode::Acp), _) => Self::Acp,
+            (Some(Mode::Mcp), _) if has_prompt || names_session => {
+                return refuse("In MCP mode the client sends prompts and names sessions; leave them out");
+            }
+            (Some(Mode::Mcp), _) => Self::Mcp,
             (Some(Mode::Rpc), _) if !args.files.is_empty() => {
                 return refuse("@file arguments are not supported in RPC mode");
             }
             (Some(Mode::Rpc), _) => Self::Rpc,
             (Some(Mode::Text | Mode::Json) | None, _) => Self::Prompt,
         };
+        if run.yes && !run.plan {
+            return refuse("--yes accepts a plan, and requires --plan");
+        }
+        if run.plan && run.mode == Some(Mode::Acp) {
+            return refuse("--plan is not supported in ACP mode");
+        }
         if let (Some(provider), None) = (&model.provider, &model.model) {
             return refuse(&format!(
                 "--provider requires --model (for example: --provider {provider} --model <pattern>)"
@@ -177,6 +189,7 @@ mod tests {
             ("--list-models --api-key k", Command::ListModels(String::new())),
             ("--mode acp auth login x", auth),
             ("--mode acp", Command::Acp),
+            ("--mode mcp", Command::Mcp),
             ("--mode rpc hello", Command::Rpc),
             ("--json @a b", Command::Prompt),
             ("--api-key k --models a,b", Command::Prompt),
@@ -188,6 +201,7 @@ mod tests {
             ("--export a -", "Unknown option: -\n", BAD_USAGE),
             ("--mode acp hello", "Prompts and @file", FAILED),
             ("--mode acp @a", "Prompts and @file", FAILED),
+            ("--mode mcp -c", "In MCP mode the client", FAILED),
             ("--mode acp -c", "In ACP mode the editor", FAILED),
             ("--mode rpc @a", "@file arguments", FAILED),
             ("--api-key k hello", "--api-key requires", FAILED),
@@ -197,6 +211,8 @@ mod tests {
                 FAILED,
             ),
             ("--provider p -p x", "--provider requires --model", FAILED),
+            ("--yes -p x", "--yes accepts a plan", FAILED),
+            ("--plan --mode acp", "--plan is not supported", FAILED),
         ];
         for (words, expected, code) in rows {
             let (text, given) = of(words).unwrap_err();

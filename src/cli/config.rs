@@ -1,4 +1,4 @@
-//! `pi config`: shows and changes settings, and lists the prompt files of a session.
+//! `pi config`: shows and changes settings, and lists the prompt files of a session. Without words, `switch` runs.
 
 use super::flags;
 use super::start::Launch;
@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const USAGE: &str = "\
-Usage: pi config [list]              all settings, with values and where they come from
+Usage: pi config [-l]                switch extensions, skills, prompts and themes on and off
+       pi config list                all settings, with values and where they come from
        pi config get KEY             one value
        pi config set KEY VALUE [-l]  change a setting; lists and objects as JSON
        pi config unset KEY [-l]      back to the default
@@ -43,7 +44,8 @@ pub fn run(words: &[OsString]) -> u8 {
     let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
     let inputs = Launch::unasked(&args).and_then(|launch| launch.inputs());
     let outcome = inputs.and_then(|inputs| match words.as_slice() {
-        [] | ["list"] => Ok(super::say::say(&list(&inputs.settings))),
+        [] => super::switch::run(inputs, local),
+        ["list"] => Ok(super::say::say(&list(&inputs.settings))),
         ["get", key] => get(&inputs.settings, key),
         ["set", key, value] => set(&inputs, key, Some(value), local),
         ["unset", key] => set(&inputs, key, None, local),

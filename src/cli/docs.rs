@@ -3,7 +3,7 @@
 //! `pi docs schema NAME` is a JSON Schema; `pi docs rpc --schema` is `pi docs schema rpc`.
 
 use super::subcommand;
-use super::table::{Flag, GROUPS};
+use super::table::GROUPS;
 use crate::auth::provider;
 use crate::docs;
 use crate::mode::{interactive, report};
@@ -57,25 +57,13 @@ fn subcommands() -> String {
 
 fn flags() -> String {
     let mut text = String::new();
-    for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
+    for group in GROUPS {
         let _ = write!(text, "## {}\n\n| flag | meaning |\n|---|---|\n", group.title);
         for flag in group.flags {
             let _ = writeln!(text, "| `{}` | {} |", cell(&flag.usage()), cell(flag.help));
         }
         text.push('\n');
     }
-    let silent: Vec<String> = GROUPS
-        .iter()
-        .filter(|group| group.title.is_empty())
-        .flat_map(|group| group.flags)
-        .filter(|flag| flag.is_without_effect())
-        .map(|flag: &Flag| format!("`--{}`", flag.long))
-        .collect();
-    let _ = writeln!(
-        text,
-        "Accepted without effect, since this version has nothing they concern: {}.",
-        silent.join(", ")
-    );
     text
 }
 

@@ -33,8 +33,7 @@ pub fn run(words: &[OsString]) -> u8 {
             return exit::FAILED;
         }
     };
-    let over = &args.over.resources;
-    let (found, mut problems) = find::find(&inputs, &over.extensions, over.no_extensions);
+    let (found, mut problems) = find::find(&inputs, args.over.resources.no_extensions);
     let extensions = Extensions::start(About::new(&inputs, "print", REFERENCE_VERSION), found);
     let text = extensions.list();
     let failed = extensions.take_problems();

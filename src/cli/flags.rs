@@ -47,8 +47,11 @@ pub struct RunArgs {
     pub help: bool,
     pub version: bool,
     pub verbose: bool,
+    pub offline: bool,
     /// Without MCP servers.
     pub no_mcp: bool,
+    /// Parts of the program that `-e builtin:NAME` asks for, whatever switches them off.
+    pub builtins: Vec<String>,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
@@ -63,6 +66,10 @@ pub struct RunArgs {
     pub dash: bool,
     /// The path of a JSON schema.
     pub output_schema: Option<String>,
+    /// True to begin in plan mode.
+    pub plan: bool,
+    /// True to accept plans without a question.
+    pub yes: bool,
 }
 
 /// The session to open, and its folder.
@@ -87,6 +94,7 @@ pub enum Mode {
     Json,
     Rpc,
     Acp,
+    Mcp,
 }
 
 /// An error in the command line.
@@ -250,7 +258,6 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), UsageErr
         Set::List(field) => *field(args) = Some(list(&value)),
         Set::Push(field) => field(args).push(value),
         Set::With(set) => set(args, value)?,
-        Set::Nothing => {}
     }
     Ok(())
 }
@@ -270,7 +277,7 @@ fn optional(flag: &Flag, parser: &mut Parser) -> Option<OsString> {
 }
 
 fn unknown(name: &str) -> UsageError {
-    let known = flags().filter(|flag| !flag.is_without_effect()).map(|flag| flag.long);
+    let known = flags().map(|flag| flag.long);
     let near = known.map(|long| (between(&letters(name), &letters(long), Compare::Whole), long)).min();
     let similar = near.filter(|(distance, _)| *distance <= 2).map(|(_, long)| long);
     UsageError::UnknownFlag { name: name.to_owned(), similar }
@@ -371,7 +378,7 @@ mod tests {
         });
         check("-e builtin:codemode --no-mcp -e builtin:mcp -e builtin:llama.cpp", |args| {
             args.run.no_mcp = true;
-            args.warnings = vec!["builtin:codemode is not part of this version".into()];
+            args.run.builtins = ["codemode", "mcp", "llama.cpp"].map(str::to_owned).to_vec();
         });
     }
 
@@ -381,7 +388,7 @@ mod tests {
         refused("--modell x", "Unknown option: --modell. Did you mean --model?");
         refused("-z", "Unknown option: -z");
         refused("--mode", "--mode requires a value");
-        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp");
+        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp, mcp");
         refused("--model", "--model requires a value");
         refused("-t a,+b", "--tools: tool names cannot be mixed with +name or -name entries");
         refused("-e builtin:x", "Unknown built-in extension: builtin:x");

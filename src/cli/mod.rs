@@ -12,6 +12,8 @@ mod config;
 mod docs;
 mod doctor;
 mod export;
+mod extension;
+mod extension_schema;
 mod extensions;
 pub mod flags;
 pub mod help;
@@ -22,17 +24,22 @@ mod mcp;
 mod migrate;
 mod model;
 mod open;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+mod opener;
+mod package;
 mod resource;
 mod sandbox;
 mod say;
 mod schema;
+#[cfg_attr(not(feature = "mcp"), path = "absent/serve.rs")]
+mod serve;
 mod sessions;
 mod start;
 mod stranger;
 mod subcommand;
+mod switch;
 pub mod table;
 mod trust;
-mod unbuilt;
 mod undo;
 mod update;
 mod version;
@@ -104,6 +111,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
+        Ok(Command::Mcp) => Launch::unasked(&args).and_then(serve::serve),
         Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
     };
@@ -193,15 +201,26 @@ struct Begun {
 fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
     // Questions come before signals are watched, so that Ctrl-C ends the program at once.
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
+    let folder = inputs.cwd.clone();
     let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;
+    if inputs.cwd != folder {
+        launch.next_extensions(&mut inputs, false)();
+    }
     let cancel = CancelToken::new();
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
     let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
-    if !args.run.no_mcp {
-        mcp::start(&session, &dirs, &cancel, args.run.mode.is_none() && ask::is_drawn(&args.run));
-    }
+    let config = session.control().config();
+    let switched_off = config.settings.texts("extensions").unwrap_or_default();
+    let is_on = |name: &str| {
+        args.run.builtins.iter().any(|known| known == name)
+            || !(args.over.resources.no_extensions || switched_off.contains(&format!("-builtin:{name}")))
+    };
+    let parts = mcp::Parts { scripts: is_on("codemode"), servers: !args.run.no_mcp && is_on("mcp") };
+    let is_terminal = args.run.mode.is_none() && ask::is_drawn(&args.run);
+    let may_ask = is_terminal || args.run.mode == Some(Mode::Rpc);
+    mcp::start(&session, &dirs, &cancel, is_terminal, may_ask, parts);
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 

@@ -3,6 +3,7 @@
 use super::start::{Launch, NotStarted, warn as say};
 use super::stranger;
 use crate::base::env::Env;
+use crate::base::patience::patience;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::mode::report::{self, warning as warn};
 use crate::models::local;
@@ -92,7 +93,7 @@ pub fn find_local(services: &mut Services, is_asked_for: bool) -> local::Found {
         services.local_servers.allow_all();
     }
     let allowed = services.local_servers.allowed();
-    let found = local::discover(services.credentials.env(), LOCAL_LIMIT, &allowed);
+    let found = local::discover(services.credentials.env(), patience(LOCAL_LIMIT), &allowed);
     found.refusals.iter().for_each(warn);
     services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
     found

@@ -11,6 +11,7 @@ use crate::mode::interactive::question;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::ago;
 use crate::runtime::config::Inputs;
 use crate::runtime::succession::Folder;
 use crate::session::store::{Found, Store, Stored};
@@ -261,9 +262,9 @@ impl Opening<'_> {
             return offer_draft(screen, draft);
         }
         for draft in drafts.into_iter().filter(|draft| upkeep::tell_once(&draft.path)).take(3) {
-            let (time, path) = (&draft.header.timestamp, draft.path.display());
+            let (time, path) = (ago(&draft.header.timestamp), draft.path.display());
             report::note(format_args!(
-                "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
+                "A prompt of {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
             ));
         }
         None
@@ -299,7 +300,7 @@ fn offer_draft(screen: question::Context<'_>, draft: &Stored) -> Option<String> 
     const SHOWN: usize = 400;
     let log = Log::open_to_read(&draft.path).ok()?;
     let prompt = log.fork_points().pop()?.text;
-    let mut text = format!("It is from {}:\n\n", draft.header.timestamp);
+    let mut text = format!("Typed {}:\n\n", ago(&draft.header.timestamp));
     text.extend(prompt.chars().take(SHOWN));
     let answers =
         ["Put it into the editor".to_owned(), "Keep it for later".to_owned(), "Delete it".to_owned()];

@@ -18,6 +18,7 @@ const SCHEMAS: &[Row] = &[
     ("theme", "a theme file", interactive::theme_schema),
     ("mcp", "mcp.json", super::mcp::schema),
     ("rpc", "the lines of RPC mode", || Some(rpc::schema())),
+    ("extension", "the messages of extensions", || Some(super::extension_schema::schema())),
 ];
 
 /// Prints the schema with the name in `words`. Gives the exit code.

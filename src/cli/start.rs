@@ -2,10 +2,11 @@
 
 use super::ask;
 use super::command::Refused;
-use super::flags::{Args, Mode};
+use super::flags::{Args, Mode, Unknown};
 use super::migrate;
 use super::model;
 use super::open;
+use super::package::named::named;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
@@ -18,19 +19,25 @@ use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::command_hook;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
+use crate::runtime::job;
 use crate::runtime::outcome::Wanted;
+use crate::runtime::plan;
 use crate::runtime::recorded_tools::RecordedTools;
+use crate::runtime::selection::Selection;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
-use crate::runtime::succession::{Folder, Succession};
+use crate::runtime::succession::{Folder, Next, Renewal, Succession};
 use crate::runtime::todo;
+use crate::runtime::undo::{Extent, Watch};
 use crate::session::context::SessionContext;
 use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 
 /// Options that hold while the program runs, for every conversation.
@@ -53,6 +60,11 @@ pub struct Launch {
     /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
     verbose: bool,
+    is_offline: bool,
+    /// True once the packages of `--extension` were fetched.
+    has_fetched: Arc<AtomicBool>,
+    /// Plan mode from the start; true if the plan is accepted without a question.
+    plan: Option<bool>,
 }
 
 /// How questions before a session are asked.
@@ -115,6 +127,9 @@ impl Launch {
         }
         let started_in = current_dir()?;
         let mut over = args.over.clone();
+        if let (true, Some(Selection::Only(names))) = (args.run.plan, &mut over.tools.selection) {
+            names.push(plan::NAME.to_owned());
+        }
         if let Some(file) = &args.run.output_schema {
             over.wanted = Some(Arc::new(output_schema(&started_in, file)?));
         }
@@ -132,10 +147,14 @@ impl Launch {
                 Some(Mode::Rpc) => "rpc",
                 Some(Mode::Json) => "json",
                 Some(Mode::Acp) => "acp",
+                Some(Mode::Mcp) => "mcp",
                 Some(Mode::Text) | None => "print",
             },
             is_interactive,
             verbose: args.run.verbose,
+            is_offline: args.run.offline,
+            has_fetched: Arc::default(),
+            plan: args.run.plan.then_some(args.run.yes),
         })
     }
 
@@ -154,6 +173,10 @@ impl Launch {
         diagnostics.iter().for_each(report::warning);
         let mut inputs = Inputs::load(dirs, cwd, self.started_in.clone(), settings, &mut warn);
         self.decide_trust(&mut inputs)?;
+        // A reload uses what the start has fetched.
+        let is_first = !self.has_fetched.swap(true, Ordering::Relaxed);
+        let sources = &self.over.resources.extensions;
+        inputs.named_packages = named(&inputs, sources, self.is_offline, is_first)?;
         Ok(inputs)
     }
 
@@ -162,27 +185,29 @@ impl Launch {
     /// Flags that pi does not know are given to the extensions that do.
     pub fn start_extensions(&mut self, inputs: &mut Inputs, args: &mut Args) -> Result<(), Refused> {
         let over = &self.over.resources;
-        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
+        let (found, problems) = find::find(inputs, over.no_extensions);
         if let Some(problem) = problems.first().filter(|_| !over.extensions.is_empty()) {
             return Err(problem.clone().into());
         }
         problems.iter().for_each(report::warning);
-        if !found.is_empty() {
-            let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
-            for flag in &args.unknown {
-                about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
-            }
-            self.extensions = Some(Extensions::start(about, found));
+        inputs.adds_tools = !found.is_empty();
+        if args.run.plan && !found.is_empty() {
+            // An extension's own flag of the name comes first.
+            args.unknown.push(Unknown { name: plan::NAME.to_owned(), value: None, next: None });
         }
+        let mut about = About::new(inputs, self.mode, REFERENCE_VERSION);
+        for flag in &args.unknown {
+            about.flags.insert(flag.name.clone(), flag.value.clone().map_or(true.into(), Into::into));
+        }
+        self.extensions = Some(Extensions::start(about, found));
         if !args.unknown.is_empty() {
             self.give_flags(args)?;
         }
-        inputs.adds_tools = self.extensions.is_some();
         Ok(())
     }
 
     /// Gives unknown flags to the extensions that registered them. The word behind a flag that takes a text is no message.
-    fn give_flags(&self, args: &mut Args) -> Result<(), Refused> {
+    fn give_flags(&mut self, args: &mut Args) -> Result<(), Refused> {
         let mut unknown = std::mem::take(&mut args.unknown);
         let mut words = Vec::new();
         if let Some(extensions) = &self.extensions {
@@ -199,6 +224,17 @@ impl Launch {
                 })
             });
         }
+        if args.run.plan {
+            match unknown.iter().position(|flag| flag.name == plan::NAME) {
+                Some(own) => drop(unknown.remove(own)),
+                None => {
+                    self.plan = None;
+                    if let Some(Selection::Only(names)) = &mut self.over.tools.selection {
+                        names.pop_if(|name| name == plan::NAME);
+                    }
+                }
+            }
+        }
         words.sort_unstable();
         for at in words.into_iter().rev().filter(|&at| at < args.messages.len()).collect::<Vec<_>>() {
             args.messages.remove(at);
@@ -214,14 +250,23 @@ impl Launch {
         }
     }
 
-    /// Replaces the running extensions by those of the current folder.
-    fn restart_extensions(&self, inputs: &mut Inputs) {
-        let Some(extensions) = &self.extensions else { return };
+    /// Finds the extensions of the folder of `inputs`. The result replaces the running ones when it is called:
+    /// in any case if `always`, otherwise if folder, trust or programs are others.
+    pub fn next_extensions(&self, inputs: &mut Inputs, always: bool) -> impl FnOnce() + Send + 'static {
         let over = &self.over.resources;
-        let (found, problems) = find::find(inputs, &over.extensions, over.no_extensions);
-        problems.iter().for_each(report::warning);
-        extensions.restart(About::new(inputs, self.mode, REFERENCE_VERSION), found);
-        inputs.adds_tools = true;
+        let next = self.extensions.clone().map(|extensions| {
+            let (found, problems) = find::find(inputs, over.no_extensions);
+            problems.iter().for_each(report::warning);
+            inputs.adds_tools = !found.is_empty();
+            (extensions, About::new(inputs, self.mode, REFERENCE_VERSION), found)
+        });
+        move || {
+            if let Some((extensions, about, found)) = next
+                && (always || extensions.differ(&about, &found))
+            {
+                extensions.restart(about, found);
+            }
+        }
     }
 
     /// Changes to another folder, and decides on trust in its project.
@@ -259,19 +304,23 @@ impl Launch {
         cancel: &CancelToken,
     ) -> Result<Session, String> {
         let store = (!self.no_session).then(|| self.store(&inputs));
+        let plan = self.plan;
         let first = self.parts(inputs, log, name, None, cancel)?;
         self.questions = Questions::Never;
         let (launch, token) = (self.clone(), cancel.clone());
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;
             open::follow(&launch, &mut inputs, &log, folder)?;
-            inputs.adds_tools = launch.extensions.is_some();
-            Ok(launch.parts(inputs, log, None, None, &token)?)
+            let enter = Box::new(launch.next_extensions(&mut inputs, false));
+            Ok(Next { parts: launch.parts(inputs, log, None, None, &token)?, enter })
         };
         let extensions = self.extensions.clone();
-        let succession = Succession::new(store, make, move |old| self.read_again(old));
+        let succession = Succession::new(store, make, move |old, why| self.read_again(old, why));
         let session = Session::new(first, Some(succession), cancel);
         offer_tools(session.control());
+        if let Some(accepts) = plan {
+            session.control().begin_planning(accepts)?;
+        }
         if let Some(extensions) = extensions {
             extensions.attach(session.control());
         }
@@ -287,8 +336,18 @@ impl Launch {
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
-        let session = Session::new(self.parts(inputs, log, None, Some(files), cancel)?, None, cancel);
+        let over = &self.over.resources;
+        let mut launch = self.clone();
+        let mut inputs = inputs;
+        let (found, problems) = find::find(&inputs, over.no_extensions);
+        problems.iter().for_each(report::warning);
+        inputs.adds_tools = !found.is_empty();
+        let extensions = Extensions::start(About::new(&inputs, self.mode, REFERENCE_VERSION), found);
+        launch.extensions = Some(extensions.clone());
+        let parts = launch.parts(inputs, log, None, Some(files), cancel).inspect_err(|_| extensions.end())?;
+        let session = Session::new(parts, None, cancel);
         offer_tools(session.control());
+        extensions.attach(session.control());
         Ok(session)
     }
 
@@ -297,6 +356,18 @@ impl Launch {
         let model = model::choose(self, &mut inputs, &SessionContext::default())?.model;
         let model = self.address(&mut inputs.services, model);
         inputs.services.check(&model, cancel).map_err(|error| error.to_string())
+    }
+
+    /// Removes the stored credential of the provider that a new session would use.
+    pub fn sign_out(&self, mut inputs: Inputs, cancel: &CancelToken) -> Result<(), String> {
+        let provider = &model::choose(self, &mut inputs, &SessionContext::default())?.model.provider;
+        let removed = inputs.services.credentials.remove(provider, cancel);
+        match removed.map_err(|error| error.message)? {
+            true => Ok(()),
+            false => Err(format!(
+                "No stored credentials for {provider}. The environment and models.json stay as they are."
+            )),
+        }
     }
 
     /// Makes the parts of a session for the conversation in `log`.
@@ -311,13 +382,14 @@ impl Launch {
         log.hide(inputs.services.vault().clone());
         let context = log.context();
         log.take_notices().iter().for_each(report::warning);
+        self.lend_providers(&mut inputs, &context);
         let choice = model::choose(self, &mut inputs, &context)?;
         let thinking = model::thinking(self.over.model.thinking, &inputs.settings, &context, &choice);
         let model = self.address(&mut inputs.services, choice.model);
         self.tell_address(&inputs.services, &model, cancel);
         record(&mut log, name, &context, &model, thinking).map_err(|error| error.to_string())?;
         let sandbox = sandbox::choose(&self.over.sandbox, &inputs.settings, &inputs.dirs, &inputs.cwd)?;
-        let place = Place::new(&log, sandbox, files);
+        let place = Place::new(&log, sandbox, files, self.watch(&inputs));
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
         let messages = context.messages.iter().map(|known| &known.message);
@@ -332,12 +404,48 @@ impl Launch {
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
+    /// Adds the providers that extensions have registered. Waits for them if a model is named whose provider is not
+    /// known otherwise.
+    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext) {
+        let Some(extensions) = &self.extensions else { return };
+        let over = &self.over.model;
+        let named = over.model.as_deref().and_then(|name| name.split_once('/')).map(|(provider, _)| provider);
+        let stored = context.model.as_ref().map(|model| model.provider.as_str());
+        let wanted = [over.provider.as_deref(), named, stored, inputs.settings.default_provider()];
+        let known = inputs.services.registry.providers();
+        let waits = wanted.iter().flatten().any(|name| !known.contains(name));
+        let providers = extensions.providers(waits);
+        inputs.services.lend(providers);
+    }
+
+    /// Returns the watch of the working folder, if what commands change should be undone.
+    fn watch(&self, inputs: &Inputs) -> Option<Arc<Watch>> {
+        let extent = match inputs.settings.word("undo.commands") {
+            "on" => Extent::All(inputs.settings.count("undo.maxBytes")),
+            "off" => return None,
+            _ if matches!(self.mode, "print" | "json") => return None,
+            // The pi that runs this one looks at what it changes.
+            _ if std::env::var_os("PI_CODING_AGENT").is_some() => return None,
+            _ => Extent::Small,
+        };
+        Some(Watch::new(&inputs.cwd, inputs.dirs.agent(), inputs.dirs.home(), extent))
+    }
+
     /// Reloads the configuration of a conversation from its files.
-    fn read_again(&self, old: &Config) -> Result<Config, String> {
+    fn read_again(&self, old: &Config, why: &Renewal) -> Result<Config, String> {
         let mut inputs = self.inputs()?;
         inputs.services.keep(&old.services);
-        self.restart_extensions(&mut inputs);
-        let resources = inputs.resources(&self.over.resources, &mut warn);
+        let mut over = self.over.resources.clone();
+        match why {
+            Renewal::Reload => self.next_extensions(&mut inputs, true)(),
+            Renewal::Found(found) => {
+                over.skills.extend(found.skills.iter().cloned());
+                over.prompt_templates.extend(found.prompts.iter().cloned());
+                over.themes.extend(found.themes.iter().cloned());
+                inputs.adds_tools = self.extensions.is_some();
+            }
+        }
+        let resources = inputs.resources(&over, &mut warn);
         let scope = inputs.scope(&self.over.model, &mut warn);
         let place = Place::of(&old.workspace);
         Ok(configure(inputs, resources, &self.over, scope, place, &mut warn).0)
@@ -383,10 +491,13 @@ fn current_dir() -> Result<PathBuf, String> {
     })
 }
 
-/// Adds the tools that work on a session itself.
+/// Adds the tools that work on a session itself, and the commands of the settings.
 fn offer_tools(control: &Control) {
     helper::offer(control);
     todo::offer(control);
+    command_hook::offer(control);
+    job::offer(control);
+    plan::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

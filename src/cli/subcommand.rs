@@ -1,7 +1,9 @@
 //! The table of subcommands. Dispatch, `--help`, the manual, the man page and completions follow it.
 
-use super::{auth, bug, completion, config, docs, doctor, export, extensions, man, mcp, resource};
-use super::{sandbox, sessions, unbuilt, undo, update};
+use super::{
+    auth, bug, completion, config, docs, doctor, export, extension, extensions, man, mcp, package, resource,
+};
+use super::{sandbox, sessions, undo, update};
 use std::ffi::OsString;
 
 /// A subcommand: one row of the table.
@@ -9,7 +11,7 @@ pub struct Subcommand {
     pub name: &'static str,
     /// The arguments, as `--help` shows them.
     pub arguments: &'static str,
-    /// What the subcommand is for. Empty for a subcommand that is only refused, and shown nowhere.
+    /// What the subcommand is for. Empty for another name of a subcommand, which is shown nowhere.
     pub about: &'static str,
     /// The words that may follow the name, for completions.
     pub words: fn() -> Vec<&'static str>,
@@ -37,7 +39,7 @@ const fn row(
     Subcommand { name, arguments, about, words, run }
 }
 
-const fn refused(name: &'static str, run: Run) -> Subcommand {
+const fn alias(name: &'static str, run: Run) -> Subcommand {
     Subcommand { name, arguments: "", about: "", words: Vec::new, run }
 }
 
@@ -49,29 +51,30 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("skills", "[command]", "skills", || vec!["list", "check"], resource::skills),
     row("prompts", "[command]", "prompt templates", || vec!["list", "show"], resource::prompts),
     row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show"], resource::agents),
+    row("extension", "new <name>", "write an extension that works, with a test", || vec!["new", "--lang", "python", "node", "sh", "rust"], extension::run),
     row("extensions", "", "programs that extend pi, as they are loaded", || vec!["--json"], extensions::run),
+    row("install", "<source>", "add a package: npm:name, git:host/owner/name", || vec!["--local", "--approve", "--no-approve", "--scripts", "--offline"], package::install),
+    row("remove", "<source>", "take a package away", || vec!["--local", "--approve", "--no-approve"], package::remove),
+    row("list", "", "the packages", || vec!["--approve", "--no-approve"], package::list),
     row("mcp", "<command>", "servers of tools (Model Context Protocol)", || vec!["add", "list", "login", "logout", "remove", "test"], mcp::run),
     row("sessions", "<command>", "list, search, show, import, remove", || vec!["list", "search", "show", "rm", "prune", "export", "import"], sessions::run),
     row("export", "[session] [file]", "as a page, Markdown or JSON lines", || vec!["--format", "--all", "--redact", "--continue", "--session-dir"], export::run),
     row("undo", "[n] [--list]", "take back what tools did to files", || vec!["--list", "--to", "--dry-run", "--force", "--yes", "--session"], undo::run),
     row("sandbox", "-- <command>", "try a command in the sandbox", || vec!["--sandbox", "--sandbox-net", "--sandbox-write", "--"], sandbox::run),
-    row("update", "--models", "fetch the newest catalogue of models", || vec!["--models"], update::run),
+    row("update", "[source]", "newer packages, or the newest catalogue of models", || vec!["--extensions", "--extension", "--models", "--all", "--scripts", "--offline"], update::run),
     row("doctor", "[--online]", "what works here, and what to do where it does not", || vec!["--online", "--json"], doctor::run),
     row("bug", "<file>", "a report without secrets, to go with a complaint", Vec::new, bug::run),
     row("completions", "<shell>", "completions for bash, zsh or fish", completion::shells, completion::run),
     row("man", "", "this help as a page for man(1)", Vec::new, man::run),
-    refused("install", unbuilt::packages),
-    refused("list", unbuilt::packages),
-    refused("remove", unbuilt::packages),
-    refused("uninstall", unbuilt::packages),
+    alias("uninstall", package::remove),
 ];
 
-/// The subcommand of this name, one that is only refused included.
+/// The subcommand of this name, other names included.
 pub fn find(name: &std::ffi::OsStr) -> Option<&'static Subcommand> {
     SUBCOMMANDS.iter().find(|row| name == row.name)
 }
 
-/// The subcommands that this version has.
+/// The subcommands that are shown.
 pub fn all() -> impl Iterator<Item = &'static Subcommand> {
     SUBCOMMANDS.iter().filter(|row| !row.about.is_empty())
 }

@@ -3,7 +3,7 @@
 use super::flags::{Args, Mode, list};
 use super::sandbox;
 use crate::llm::model::ThinkingLevel;
-use crate::runtime::approval::Ask;
+use crate::runtime::permission;
 use crate::runtime::selection::Selection;
 use std::time::Duration;
 
@@ -34,16 +34,9 @@ pub(super) enum Set {
     /// Adds a value to those of earlier flags.
     Push(fn(&mut Args) -> &mut Vec<String>),
     With(fn(&mut Args, String) -> Result<(), String>),
-    /// Accepts the flag without effect: the feature is not part of this version.
-    Nothing,
 }
 
 impl Flag {
-    /// True if the flag has no effect.
-    pub fn is_without_effect(&self) -> bool {
-        matches!(self.set, Set::Nothing)
-    }
-
     /// The names with the value, such as `--model <pattern>` or `--print, -p [prompt]`.
     pub fn usage(&self) -> String {
         let short = self.short.map(|short| format!(", -{short}")).unwrap_or_default();
@@ -67,14 +60,14 @@ const fn row(long: &'static str, short: Short, value: Value, set: Set, help: &'s
     Flag { long, short, value, help, set }
 }
 
-use Set::{List, Nothing, Push, Switch, Text, With};
+use Set::{List, Push, Switch, Text, With};
 use Value::{None as No, Optional, Required};
 
 #[rustfmt::skip]
 pub const GROUPS: &[Group] = &[
     Group { title: "Run", flags: &[
         row("print", Some("p"), Optional("prompt"), Switch(|args| &mut args.run.print), "Answer on stdout, then exit"),
-        row("mode", None, Required("text|json|rpc|acp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), or an editor's agent (pi docs acp)"),
+        row("mode", None, Required("text|json|rpc|acp|mcp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), an editor's agent (pi docs acp), or a server of tools (pi docs mcp-server)"),
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.run.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.run.ready), "With --mode rpc: say so when commands can be sent"),
@@ -111,9 +104,11 @@ pub const GROUPS: &[Group] = &[
         row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
+        row("plan", None, No, Switch(|args| &mut args.run.plan), "Begin in plan mode: look around, change nothing, propose a plan (pi docs plan)"),
+        row("yes", None, No, Switch(|args| &mut args.run.yes), "With --plan: accept the plan and carry it out"),
         row("read-only", None, No, Switch(|args| &mut args.over.tools.read_only), "Only tools that change nothing, whatever --tools says"),
-        row("ask-tools", None, Required("all|writes|list"), With(|args, text| put(&mut args.over.approval.ask, Ask::parse(&text))), "Ask before these tools run: all, those that may change something, or the named ones"),
-        row("allow-tools", None, Required("list"), With(|args, text| put(&mut args.over.approval.allowed, list(&text))), "Never ask about these"),
+        row("ask-tools", None, Required("all|writes|list"), With(|args, text| put(&mut args.over.approval.mode, Some(permission::Mode::parse(&text)))), "Ask before these tools run: all, those that may change something, or the named ones (pi docs permissions)"),
+        row("allow-tools", None, Required("list"), With(|args, text| put(&mut args.over.approval.allowed, list(&text))), "Do not ask about these"),
         row("sandbox", None, Required("off|workspace|read-only"), With(set_sandbox), "What tools may write: all, this folder and temporary files, or nothing"),
         row("sandbox-net", None, No, Switch(|args| &mut args.over.sandbox.network), "Let commands in the sandbox use the network"),
         row("sandbox-write", None, Required("dir"), Push(|args| &mut args.over.sandbox.writable), "Another folder that the workspace sandbox may write; may be given again"),
@@ -132,7 +127,7 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Project and resources", flags: &[
         row("approve", Some("a"), No, With(|args, _| put(&mut args.approve, Some(true))), "Trust the project's .pi and .agents folders in this run"),
         row("no-approve", Some("na"), No, With(|args, _| put(&mut args.approve, Some(false))), "Do not use them in this run"),
-        row("extension", Some("e"), Required("path"), With(extension), "A program that extends pi, or a folder of them; may be given again (pi docs extensions)"),
+        row("extension", Some("e"), Required("source"), With(extension), "A program that extends pi, or a package of them: a path, npm:name or git:host/owner/name; may be given again (pi docs extensions)"),
         row("no-extensions", Some("ne"), No, Switch(|args| &mut args.over.resources.no_extensions), "No extensions but those of --extension"),
         row("skill", None, Required("path"), Push(|args| &mut args.over.resources.skills), "A skill, or a folder of them; may be given again"),
         row("no-skills", Some("ns"), No, Switch(|args| &mut args.over.resources.no_skills), "No skills but those of --skill"),
@@ -143,7 +138,7 @@ pub const GROUPS: &[Group] = &[
         row("use-theme", None, Required("name"), Text(|args| &mut args.over.resources.use_theme), "The theme of this run, as in the setting"),
     ]},
     Group { title: "Other", flags: &[
-        row("offline", None, No, Nothing, "No network but the model's own (this is so anyway)"),
+        row("offline", None, No, Switch(|args| &mut args.run.offline), "No network but the model's own: packages of --extension are used as they are"),
         row("verbose", None, No, Switch(|args| &mut args.run.verbose), "Say more on stderr"),
         row("help", Some("h"), No, Switch(|args| &mut args.run.help), "Show this help"),
         row("version", Some("v"), No, Switch(|args| &mut args.run.version), "Show the version"),
@@ -165,13 +160,11 @@ fn set_tools(args: &mut Args, text: String) -> Result<(), String> {
     put(&mut args.over.tools.selection, Some(selection))
 }
 
-/// Handles the name of a built-in extension of the reference. Only `builtin:llama.cpp`, local models, has a
-/// counterpart here.
+/// Handles the name of a part of the program that other programs know as a built-in extension.
 fn extension(args: &mut Args, source: String) -> Result<(), String> {
     match source.strip_prefix("builtin:") {
-        Some("llama.cpp" | "mcp" | "tool-search") => Ok(()),
-        Some("codemode") => {
-            args.warnings.push(format!("{source} is not part of this version"));
+        Some(name @ ("llama.cpp" | "mcp" | "tool-search" | "codemode")) => {
+            args.run.builtins.push(name.to_owned());
             Ok(())
         }
         Some(_) => Err(format!("Unknown built-in extension: {source}")),
@@ -213,8 +206,9 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "json" => Mode::Json,
         "rpc" => Mode::Rpc,
         "acp" => Mode::Acp,
+        "mcp" => Mode::Mcp,
         _ => {
-            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp"));
+            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp, mcp"));
         }
     });
     Ok(())

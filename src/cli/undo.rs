@@ -1,4 +1,4 @@
-//! `pi undo`: undoes file changes that the write and edit tools made in a session.
+//! `pi undo`: undoes changes of files that tools and commands made in a session.
 
 use super::{ask, open, sandbox};
 use crate::mode::{exit, report};
@@ -6,20 +6,21 @@ use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::SandboxOverrides;
 use crate::runtime::plain_text;
-use crate::runtime::undo::{self, Action, Journal, Plan, Step};
+use crate::runtime::undo::{self, Action, Journal, Plan, Step, Wanted};
 use crate::session::{Log, SessionError, Store, SyncMode};
 use lexopt::{Arg, Parser, ValueExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "\
-pi undo [<n>]            take back the last change of a file by a tool, or the last n
+pi undo                  take back what tools and commands did to files since the last prompt
+pi undo <n>              the last n changes of a file
 pi undo --to <entry>     all changes since this entry of the session (a message's id)
 pi undo --list           show what can be taken back, and change nothing
-With --dry-run: show what would happen. --force: also where a file was changed
-since. --yes: also files outside the session's folder, and with a session file
+With --dry-run: show what would happen. --force: also files that somebody else has
+changed since. --yes: also files outside the session's folder, and with a session file
 that is not in pi's folder of sessions; a terminal is asked. --session <path|id>:
 another session than the newest of this folder. Also: --json, --cwd <dir>, --session-dir <dir>.";
 
@@ -87,18 +88,30 @@ fn try_run(options: &Options) -> Result<u8, String> {
     let found = find(options)?;
     let session = found.session;
     let journal = Journal::new(&session);
-    let all = journal.steps().map_err(|error| format!("Could not read what can be undone: {error}"))?;
     if options.list {
+        let all = journal.steps().map_err(|error| format!("Could not read what can be undone: {error}"))?;
         return Ok(super::say::say(&list(&all, options.json)));
     }
-    let steps = select(options, &session, &all)?;
-    if steps.is_empty() {
+    let wanted = match (&options.to, options.count) {
+        (Some(id), _) => Wanted::Since(id.clone()),
+        (None, Some(count)) => Wanted::Steps(count),
+        (None, None) => Wanted::LastPrompt,
+    };
+    let chosen = {
+        let log = Log::open_to_read(&session);
+        let log = match (&wanted, log) {
+            (Wanted::Since(_), log) => Some(log.map_err(|error| error.to_string())?),
+            (_, log) => log.ok(),
+        };
+        undo::choose(&journal, log.as_ref(), &wanted)?
+    };
+    chosen.unseen.iter().for_each(report::note);
+    if chosen.plans.is_empty() {
         report::note(format_args!("There is nothing to undo in session {}", session.display()));
         return Ok(exit::DONE);
     }
     if options.dry_run {
-        let plans = undo::plan(&journal, &steps);
-        let lines = plans.iter().map(|plan| (plan, plan.conflict.clone()));
+        let lines = chosen.plans.iter().map(|plan| (plan, plan.conflict.clone()));
         return Ok(super::say::say(&lines_of(lines, true, options.json)));
     }
     // A run that uses the session would not know of the undo, so a session in use is an error. Other errors
@@ -112,17 +125,9 @@ fn try_run(options: &Options) -> Result<u8, String> {
         Some(log) => log.header().cwd.clone(),
         None => Log::open_to_read(&session).map(|log| log.header().cwd.clone()).unwrap_or_default(),
     };
-    let plans = undo::plan(&journal, &steps);
-    let conflicts: Vec<String> = plans
-        .iter()
-        .filter_map(|plan| Some(format!("\n  {} {}", plan.path.display(), plan.conflict.as_ref()?)))
-        .collect();
-    if !conflicts.is_empty() && !options.force {
-        return Err(format!(
-            "Nothing was undone, since that would lose changes of others:{}\nWith --force they are lost.",
-            conflicts.concat()
-        ));
-    }
+    // Once more, since nobody else writes the session from now on.
+    let log = Log::open_to_read(&session).ok();
+    let plans = undo::choose(&journal, written.as_ref().or(log.as_ref()), &wanted)?.plans;
     let doubts = undo::doubts(&session, &home, &found.store, &plans);
     if !options.yes && !doubts.is_empty() {
         agree(&doubts, &plans)?;
@@ -186,17 +191,6 @@ fn find(options: &Options) -> Result<Target, String> {
     Ok(Target { session, store, settings, dirs })
 }
 
-fn select(options: &Options, session: &Path, all: &[Step]) -> Result<Vec<Step>, String> {
-    let Some(id) = &options.to else {
-        let first = all.len().saturating_sub(options.count.unwrap_or(1));
-        return Ok(all.iter().skip(first).cloned().collect());
-    };
-    let log = Log::open_to_read(session).map_err(|error| error.to_string())?;
-    let entry = log.entry(id);
-    let entry = entry.ok_or_else(|| format!("There is no entry '{id}' in {}", session.display()))?;
-    Ok(undo::since(all, &entry.timestamp))
-}
-
 /// Returns a line for each step that can be undone, newest first.
 fn list(steps: &[Step], json: bool) -> String {
     let mut out = String::new();
@@ -227,16 +221,8 @@ fn lines_of<'a>(files: impl Iterator<Item = (&'a Plan, Option<String>)>, would: 
             Action::Impossible(why) => Some(why.clone()),
             _ => None,
         });
-        let action = match plan.action {
-            Action::Restore => "restore",
-            Action::Remove => "remove",
-            Action::Nothing | Action::Impossible(_) => "none",
-        };
         if json {
-            let numbers: Vec<u64> = plan.steps.iter().map(|step| step.number).collect();
-            let line: Value = json!({"path": plan.path, "action": action, "steps": numbers,
-                "done": !would && problem.is_none(), "problem": problem});
-            let _ = writeln!(out, "{line}");
+            let _ = writeln!(out, "{}", plan.json(!would, problem.as_deref()));
             continue;
         }
         let words = match (&problem, &plan.action, would) {

@@ -1,9 +1,11 @@
-//! `pi update --models`: fetches newer models than the built-in ones. Nothing else in pi fetches them.
+//! `pi update`: newer packages, and with `--models` newer models than the built-in ones. Nothing else in pi fetches
+//! models.
 //!
 //! `pi update` alone prints how the program was installed and which command updates it: the program never
 //! replaces itself.
 
 use super::flags::Args;
+use super::package;
 use super::start::Launch;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
@@ -16,7 +18,7 @@ use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::path::Path;
 
-const USAGE: &str = "pi update --models [--offline]";
+const USAGE: &str = "pi update [source|--extensions|--extension <source>|--models|--all] [--approve|--no-approve] [--scripts] [--offline]";
 
 /// The URL of the reference's model catalogue; `PI_CATALOG_URL` overrides it.
 const CATALOG_URL: &str = "https://pi.dev";
@@ -24,38 +26,114 @@ const CATALOG_URL: &str = "https://pi.dev";
 /// Maximum number of requests that run at once.
 const PARALLEL: usize = 8;
 
+/// The words of `pi update`.
+#[derive(Default)]
+struct Words {
+    /// The package that the word names.
+    source: Option<String>,
+    /// The package that `--extension` names.
+    extension: Option<String>,
+    /// pi itself, which says how it was installed.
+    itself: bool,
+    extensions: bool,
+    models: bool,
+    all: bool,
+    approve: Option<bool>,
+    scripts: bool,
+    offline: bool,
+    help: bool,
+}
+
+impl Words {
+    fn parse(words: &[OsString]) -> Result<Self, String> {
+        let mut parsed = Self::default();
+        let mut words = words.iter().map(|word| word.to_string_lossy());
+        while let Some(word) = words.next() {
+            match &*word {
+                "--help" | "-h" => parsed.help = true,
+                "--self" | "self" | "pi" => parsed.itself = true,
+                "--extensions" => parsed.extensions = true,
+                "--models" => parsed.models = true,
+                "--all" => parsed.all = true,
+                // The TypeScript pi installs itself again; this one never replaces itself.
+                "--force" => {}
+                "--approve" | "-a" => parsed.approve = Some(true),
+                "--no-approve" | "-na" => parsed.approve = Some(false),
+                "--scripts" => parsed.scripts = true,
+                "--offline" => parsed.offline = true,
+                "--extension" => match words.next().filter(|value| !value.starts_with('-')) {
+                    None => return Err("Missing value for --extension.".into()),
+                    Some(_) if parsed.extension.is_some() => {
+                        return Err("--extension can only be provided once".into());
+                    }
+                    Some(value) => parsed.extension = Some(value.into_owned()),
+                },
+                flag if flag.starts_with('-') => {
+                    return Err(format!("Unknown option {flag} for \"update\"."));
+                }
+                _ if parsed.source.is_none() => parsed.source = Some(word.into_owned()),
+                _ => return Err(format!("Unexpected argument {word}.")),
+            }
+        }
+        parsed.check()
+    }
+
+    fn check(self) -> Result<Self, String> {
+        let has_flag = self.itself || self.extensions || self.models || self.extension.is_some();
+        let refused = if self.all && has_flag {
+            "--all cannot be combined with --self, --extensions, --models, or --extension"
+        } else if self.all && self.source.is_some() {
+            "--all cannot be combined with a positional source"
+        } else if self.models && (self.itself || self.extensions || self.extension.is_some()) {
+            "--models cannot be combined with --self, --extensions, --all, or --extension"
+        } else if self.models && self.source.is_some() {
+            "--models cannot be combined with a positional source"
+        } else if self.extension.is_some() && (self.itself || self.extensions) {
+            "--extension cannot be combined with --self, --extensions, or --all"
+        } else if self.extension.is_some() && self.source.is_some() {
+            "--extension cannot be combined with a positional source"
+        } else if self.source.is_some() && (self.itself || self.extensions) {
+            "positional update targets cannot be combined with --self, --extensions, or --all"
+        } else {
+            return Ok(self);
+        };
+        Err(refused.to_owned())
+    }
+}
+
 /// Runs `pi update`. Returns the exit code.
 pub fn run(words: &[OsString]) -> u8 {
-    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
-    if has(&["--help", "-h"]) {
-        return super::say::say(&help());
-    }
-    let known = ["--models", "--offline", "--force", "--self", "self", "pi"];
-    if let Some(unknown) = words.iter().find(|word| !known.contains(&&***word)) {
-        let text = match unknown.strip_prefix('-') {
-            Some(_) => format!("Unknown option {unknown} for \"update\"."),
-            None if has(&["--models"]) => "--models cannot be combined with a positional source".to_owned(),
-            None => format!("There is nothing called \"{unknown}\" to update."),
+    let words = match Words::parse(words) {
+        Ok(words) if words.help => return super::say::say(&help()),
+        Ok(words) => words,
+        Err(problem) => {
+            report::note(format_args!("{problem}\nUsage: {USAGE}"));
+            return exit::FAILED;
+        }
+    };
+    if words.models {
+        return match refresh(words.offline) {
+            Ok(()) => super::say::say("Model catalogs refreshed\n"),
+            Err(text) => {
+                report::error(text);
+                exit::FAILED
+            }
         };
-        report::note(format_args!("{text}\nUsage: {USAGE}"));
-        return exit::FAILED;
     }
-    if !has(&["--models"]) {
+    let source = words.source.as_deref().or(words.extension.as_deref());
+    let updates_packages = source.is_some() || words.extensions || words.all;
+    let code = match updates_packages {
+        true => package::update(source, words.approve, words.scripts, words.offline),
+        false => exit::FAILED,
+    };
+    if words.all || words.itself || !updates_packages {
         let program = std::env::current_exe().unwrap_or_default();
         report::note(format_args!(
-            "pi does not replace itself. {}\nNewer models: {USAGE}",
+            "pi does not replace itself. {}\nNewer packages: pi update --extensions\nNewer models: pi update --models",
             advice(&program, std::env::home_dir().as_deref())
         ));
-        return exit::FAILED;
     }
-    match refresh(has(&["--offline"])) {
-        Ok(()) => super::say::say("Model catalogs refreshed\n"),
-        Err(text) => {
-            report::error(text);
-            exit::FAILED
-        }
-    }
+    code
 }
 
 /// Returns how `program` was installed, and how to update it.
@@ -84,9 +162,14 @@ fn advice(program: &Path, home: Option<&Path>) -> String {
 
 fn help() -> String {
     format!(
-        "Usage: {USAGE}\n\nWithout --models: says how pi was installed, and what to run for a newer one.\n\n\
-         Fetches the newest models of the providers that there is a key for, and keeps them in\n\
-         ~/.pi/agent/{}. Nothing else in pi does this, and no key is sent.\n",
+        "Usage: {USAGE}\n\n\
+         Without a target: says how pi was installed, and what to run for a newer one.\n\n\
+         SOURCE, --extension SOURCE   updates one package\n\
+         --extensions                 updates all packages, and installs missing ones\n\
+         --models                     fetches the newest models of the providers that there is a key for, and keeps\n\
+         \x20                            them in ~/.pi/agent/{}; no key is sent\n\
+         --all                        updates all packages, and says what to run for a newer pi\n\
+         --scripts                    lets install scripts of packages run\n",
         remote::FILE_NAME
     )
 }
@@ -94,8 +177,7 @@ fn help() -> String {
 fn refresh(offline: bool) -> Result<(), String> {
     let inputs = Launch::new(&Args::default())?.inputs()?;
     let env = inputs.services.credentials.env();
-    if offline || std::env::var_os("PI_OFFLINE").is_some() {
-        let why = if offline { "--offline" } else { "PI_OFFLINE" };
+    if let Some(why) = package::no_network(offline) {
         return Err(format!("Could not refresh model catalogs: {why} allows no network"));
     }
     let base_url = env.get("PI_CATALOG_URL");

@@ -2,6 +2,8 @@
 
 use crate::base::feature;
 use crate::resources::dirs::Dirs;
+use crate::resources::package::Package;
+use crate::runtime::addition::Provider;
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::ui::Problem;
@@ -12,12 +14,12 @@ use std::sync::Arc;
 pub mod find {
     //! Finds nothing.
 
-    use super::{Found, Inputs, feature};
+    use super::{Found, Inputs, Package, feature};
 
-    pub fn find(_: &Inputs, named: &[String], _: bool) -> (Vec<Found>, Vec<String>) {
+    pub fn find(inputs: &Inputs, _: bool) -> (Vec<Found>, Vec<String>) {
         let absent = feature::absent("extensions");
-        let refuse = |path: &String| format!("The extension {path} is not used: {absent}");
-        (Vec::new(), named.iter().map(refuse).collect())
+        let refuse = |package: &Package| format!("The extension {} is not used: {absent}", package.text);
+        (Vec::new(), inputs.named_packages.iter().map(refuse).collect())
     }
 }
 
@@ -44,6 +46,14 @@ impl Extensions {
     }
 
     pub fn attach(self: &Arc<Self>, _: &Control) {}
+
+    pub fn providers(&self, _: bool) -> Vec<Provider> {
+        Vec::new()
+    }
+
+    pub fn differ(&self, _: &About, _: &[Found]) -> bool {
+        false
+    }
 
     pub fn restart(self: &Arc<Self>, _: About, _: Vec<Found>) {}
 

@@ -6,9 +6,11 @@
 use super::connection::{Answer, Failed};
 use super::{Instance, call};
 use crate::base::cancel::CancelToken;
-use crate::runtime::ui::{Change, Component, Ui};
+use crate::runtime::overlay::Overlay;
+use crate::runtime::ui::{Change, Component, Picture, Place, Query, Room, Ui};
 use crate::tools::process::peer::STACK;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,14 +26,13 @@ const ROWS: usize = 10;
 pub struct Remote {
     instance: Arc<Instance>,
     name: String,
-    /// Cells and rows; none before the screen has said.
-    room: Mutex<Option<(usize, usize)>>,
+    /// The number that the screen knows it by.
+    pub number: u64,
+    /// None before the screen has said.
+    room: Mutex<Option<Room>>,
     redraw: Sender<()>,
     close: Sender<Option<Value>>,
 }
-
-/// Lines, and the row and column of the cursor.
-type Picture = (Vec<String>, Option<(usize, usize)>);
 
 struct Orders {
     redraw: Receiver<()>,
@@ -40,16 +41,13 @@ struct Orders {
 
 impl Remote {
     fn new(instance: &Arc<Instance>, name: &str) -> (Arc<Self>, Orders) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
         let (redraw, redraws) = bounded(1);
         let (close, closes) = bounded(1);
-        let remote =
-            Self { instance: instance.clone(), name: name.to_owned(), room: Mutex::default(), redraw, close };
+        let (instance, name) = (instance.clone(), name.to_owned());
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let remote = Self { instance, name, number, room: Mutex::default(), redraw, close };
         (Arc::new(remote), Orders { redraw: redraws, close: closes })
-    }
-
-    /// Has it drawn again. One order that waits is enough.
-    pub fn redraw(&self) {
-        let _ = self.redraw.try_send(());
     }
 
     /// Takes it from the screen, with a result.
@@ -57,17 +55,25 @@ impl Remote {
         let _ = self.close.try_send(result);
     }
 
-    /// Asks for the lines, and the row and column of the cursor.
-    fn lines(&self, width: usize, rows: usize, cancel: &CancelToken) -> Result<Picture, Failed> {
+    /// Has the extension draw it.
+    fn draw(&self, room: Room, cancel: &CancelToken) -> Result<Picture, Failed> {
         let connection = self.instance.connection().ok_or_else(|| Failed::Over(self.instance.end_text()))?;
-        let params =
-            json!({"extension": self.instance.id, "component": self.name, "width": width, "rows": rows});
+        let params = json!({"extension": self.instance.id, "component": self.name, "width": room.width,
+            "rows": room.rows, "screenColumns": room.columns});
         let drawn = connection.ask("component.render", params, Some(RENDER_MAX), cancel)?;
         let lines = drawn["lines"].as_array().into_iter().flatten();
         let lines = lines.map(|line| line.as_str().unwrap_or_default().to_owned()).collect();
         let number =
             |name: &str| drawn["cursor"][name].as_u64().and_then(|number| usize::try_from(number).ok());
-        Ok((lines, number("row").zip(number("column"))))
+        Ok(Picture {
+            lines,
+            cursor: number("row").zip(number("column")),
+            overlay: drawn
+                .get("overlayOptions")
+                .and_then(|options| Overlay::deserialize(options).ok())
+                .map(Box::new),
+            is_hidden: drawn["hidden"] == true,
+        })
     }
 
     fn tell(&self, method: &str, mut params: Value) {
@@ -80,9 +86,18 @@ impl Remote {
 }
 
 impl Component for Remote {
-    fn resize(&self, width: usize, rows: usize) {
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = Some((width, rows));
+    fn resize(&self, room: Room) {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = Some(room);
         self.redraw();
+    }
+
+    fn focus(&self, is_focused: bool) {
+        self.tell("component.focus", json!({"focused": is_focused}));
+    }
+
+    /// Has it drawn again. One order that waits is enough.
+    fn redraw(&self) {
+        let _ = self.redraw.try_send(());
     }
 
     fn input(&self, data: &str, key: &str) {
@@ -94,23 +109,47 @@ impl Component for Remote {
     }
 }
 
-/// Shows a component with the focus until it is closed.
-pub fn custom(instance: &Arc<Instance>, ui: &Arc<dyn Ui>, name: &str, cancel: &CancelToken) -> Answer {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+/// Shows a component until it is closed.
+pub fn custom(
+    instance: &Arc<Instance>,
+    ui: &Arc<dyn Ui>,
+    name: &str,
+    place: Place,
+    cancel: &CancelToken,
+) -> Answer {
     let (remote, orders) = Remote::new(instance, name);
-    if !ui.open(number, remote.clone()) {
+    if !ui.open(remote.number, remote.clone(), place) {
         return Ok(json!({}));
     }
     instance.show(name, remote.clone());
+    let answer = attend(&remote, &orders, ui, cancel);
+    instance.hide(name);
+    answer
+}
+
+/// Shows a component as the editor until it is replaced or its extension ends.
+pub fn editor(instance: &Arc<Instance>, ui: Arc<dyn Ui>, name: &str) -> Answer {
+    let (remote, orders) = Remote::new(instance, name);
+    if !ui.open(remote.number, remote.clone(), Place::Editor) {
+        return Ok(Value::Null);
+    }
+    instance.show(name, remote.clone());
+    let draw = move || drop(attend(&remote, &orders, &ui, &CancelToken::new()));
+    let spawned = thread::Builder::new().name("ext-draw".into()).stack_size(STACK).spawn(draw);
+    spawned.map(|_| Value::Null).map_err(|error| call::failed(format_args!("Cannot start a thread: {error}")))
+}
+
+/// Draws a component when it is asked to, until it is closed. Gives its result.
+fn attend(remote: &Remote, orders: &Orders, ui: &Arc<dyn Ui>, cancel: &CancelToken) -> Answer {
+    let Remote { instance, name, number, .. } = remote;
     let over = instance.connection().map(|connection| connection.over().clone()).unwrap_or_default();
     let answer = loop {
         select! {
             recv(orders.redraw) -> _ => {
                 let room = *remote.room.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some((width, rows)) = room else { continue };
-                match remote.lines(width, rows, cancel) {
-                    Ok((lines, cursor)) => ui.drawn(number, lines, cursor),
+                let Some(room) = room else { continue };
+                match remote.draw(room, cancel) {
+                    Ok(picture) => ui.drawn(*number, picture),
                     Err(Failed::Cancelled) => break Err(call::cancelled()),
                     Err(failed) => break Err(call::failed(format_args!("The component {name}: {failed}"))),
                 }
@@ -123,8 +162,7 @@ pub fn custom(instance: &Arc<Instance>, ui: &Arc<dyn Ui>, name: &str, cancel: &C
             recv(over.receiver()) -> _ => break Err(call::cancelled()),
         }
     };
-    instance.hide(name);
-    ui.close(number);
+    ui.close(*number);
     remote.tell("component.closed", json!({}));
     answer
 }
@@ -146,8 +184,10 @@ pub fn place(
         let never = CancelToken::new();
         while orders.redraw.recv().is_ok() {
             let Some(remote) = weak.upgrade() else { return };
-            match remote.lines(ui.width(), ROWS, &never) {
-                Ok((lines, _)) => ui.show(change(lines)),
+            let width = ui.read(Query::Width).as_u64().and_then(|width| usize::try_from(width).ok());
+            let width = width.unwrap_or(80);
+            match remote.draw(Room { width, rows: ROWS, columns: width }, &never) {
+                Ok(picture) => ui.show(change(picture.lines)),
                 Err(_) => return,
             }
         }

@@ -48,7 +48,8 @@ pub trait Serve: Send + Sync {
     /// True if the limit of a handler does not run while the program waits for this call.
     fn stops_clock(&self, method: &str) -> bool;
 
-    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer;
+    /// Answers a call; `id` is that of its request, none for a notification.
+    fn call(&self, id: Option<&Value>, method: &str, params: Value, cancel: &CancelToken) -> Answer;
 
     /// The connection is over.
     fn ended(&self, connection: &Connection);
@@ -420,7 +421,7 @@ impl Connection {
     ) {
         let cancel = CancelToken::new();
         if !serve.waits(&method, &params) {
-            let answer = serve.call(&method, params, &cancel);
+            let answer = serve.call(id.as_ref(), &method, params, &cancel);
             return self.answer(id, answer);
         }
         select! {
@@ -437,7 +438,7 @@ impl Connection {
             if stops {
                 lock(&connection.clock).waiting += 1;
             }
-            let answer = serve.call(&method, params, &cancel);
+            let answer = serve.call(id.as_ref(), &method, params, &cancel);
             if let Some(key) = &key {
                 lock(&connection.calls).remove(key);
             }

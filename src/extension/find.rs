@@ -3,13 +3,13 @@
 use super::host;
 use super::registration::Registration;
 use crate::base::{executable, file};
-use crate::resources::place::{self, Kind, MANIFEST, Places};
+use crate::resources::place::{self, Kind, MANIFEST};
 use crate::resources::source::Source;
 use crate::resources::text_file;
 use crate::runtime::config::Inputs;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// An extension that can be started.
@@ -45,29 +45,12 @@ struct Manifest {
     registration: Map<String, Value>,
 }
 
-/// The extensions of the command line (`named`), the project and the user, in load order, and what is wrong with
-/// others. With `only_named` those of project and user are left out.
-pub fn find(inputs: &Inputs, named: &[String], only_named: bool) -> (Vec<Found>, Vec<String>) {
+/// The extensions of the command line, the project, the user and packages, in load order, and what is wrong with
+/// others. With `only_named` there are only those of the command line.
+pub fn find(inputs: &Inputs, only_named: bool) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
-    let places: Places<'_> = inputs.places();
-    let mut sources = Vec::new();
-    for word in named {
-        let path = place::tidy(&inputs.dirs.resolve(word.trim(), &inputs.started_in));
-        match places.named(Kind::Extensions, &path) {
-            Some(files) if !files.is_empty() => sources.extend(files),
-            Some(_) => problems.push(format!("There is no extension in {}", path.display())),
-            None => problems.push(format!("Extension path does not exist: {}", path.display())),
-        }
-    }
-    if !only_named {
-        sources.extend(places.files(Kind::Extensions));
-    }
-    let mut seen = HashSet::new();
-    for source in sources {
+    for source in inputs.places().files(Kind::Extensions, only_named) {
         let real = source.path.canonicalize().unwrap_or_else(|_| source.path.clone());
-        if !seen.insert(real.clone()) {
-            continue;
-        }
         let read = match source.bounds.refusal(&real) {
             Some(why) => Err(format!("is not used: it {why}")),
             None => read(&source, inputs.dirs.agent()),

@@ -8,14 +8,20 @@ use super::{About, Extensions, INITIALIZE_MAX, PROTOCOL_VERSION, call};
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
 use crate::runtime::addition::Owner;
+use crate::runtime::ui::Change;
 use crate::tools::process::peer::Program;
 use crate::tools::truncate::size;
 use crossbeam_channel::Sender;
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Time for the reader of a stream to take an event.
+const STREAM_MAX: Duration = Duration::from_secs(30);
+/// How a program ends that is not to take part any more.
+const RETIRED: &str = "was shut down";
 
 pub struct Instance {
     /// The id that messages name it by.
@@ -27,6 +33,8 @@ pub struct Instance {
     start_ms: AtomicU64,
     /// `session_start` was sent.
     greeted: AtomicBool,
+    /// The session waits for its answer to `initialize`.
+    starting: AtomicBool,
 }
 
 #[derive(Default)]
@@ -39,12 +47,20 @@ struct State {
     end: Option<String>,
     /// Tool calls under way that take updates, by their ids.
     updates: HashMap<String, Sender<Map<String, Value>>>,
+    /// Answers of providers that are streamed, by the ids of the streams.
+    streams: HashMap<String, Sender<Value>>,
     /// Components on the screen, by their names.
     components: HashMap<String, Arc<Remote>>,
     /// The components of places on the screen.
     placed: HashMap<String, String>,
     /// Channels of the bus that it listens to.
     channels: HashSet<String>,
+    /// Its completers of the editor, by their ids.
+    completers: Vec<String>,
+    /// What takes from the screen what it shows there, by places.
+    shown: BTreeMap<String, Change>,
+    /// It has no part in the session any more.
+    is_retired: bool,
 }
 
 impl Instance {
@@ -57,6 +73,7 @@ impl Instance {
             state: Mutex::new(State { registration, ..State::default() }),
             start_ms: AtomicU64::new(0),
             greeted: AtomicBool::new(false),
+            starting: AtomicBool::new(false),
         }
     }
 
@@ -67,6 +84,47 @@ impl Instance {
     /// True while it waits to be used.
     pub fn is_lazy(&self) -> bool {
         self.found.lazy.is_some() && !self.state().has_begun
+    }
+
+    pub(super) fn is_starting(&self) -> bool {
+        self.starting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_starting(&self, is_starting: bool) {
+        self.starting.store(is_starting, Ordering::Relaxed);
+    }
+
+    /// Gives up its part in the session, also if it is still being started.
+    pub(super) fn retire(&self) {
+        self.state().is_retired = true;
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.state().is_retired
+    }
+
+    pub(super) fn add_completer(&self, id: &str) {
+        let mut state = self.state();
+        if !state.completers.iter().any(|known| known == id) {
+            state.completers.push(id.to_owned());
+        }
+    }
+
+    pub(super) fn completers(&self) -> Vec<String> {
+        self.state().completers.clone()
+    }
+
+    /// Notes what takes a change from the screen again.
+    pub(super) fn showed(&self, place: String, undo: Option<Change>) {
+        let mut state = self.state();
+        match undo {
+            Some(undo) => drop(state.shown.insert(place, undo)),
+            None => drop(state.shown.remove(&place)),
+        }
+    }
+
+    pub(super) fn take_shown(&self) -> Vec<Change> {
+        std::mem::take(&mut self.state().shown).into_values().collect()
     }
 
     /// Milliseconds from its start to its answer, at least 1; 0 before that.
@@ -182,6 +240,23 @@ impl Instance {
         }
     }
 
+    /// Sends the events of a stream to `sender`, until it is left.
+    pub(super) fn attend(&self, stream: &str, sender: Sender<Value>) {
+        self.state().streams.insert(stream.to_owned(), sender);
+    }
+
+    pub(super) fn leave(&self, stream: &str) {
+        self.state().streams.remove(stream);
+    }
+
+    /// Passes an event of a stream on. Waits while its reader is slow, which then slows the extension.
+    pub(super) fn streamed(&self, stream: &str, event: Value) {
+        let sender = self.state().streams.get(stream).cloned();
+        if let Some(sender) = sender {
+            let _ = sender.send_timeout(event, STREAM_MAX);
+        }
+    }
+
     pub(super) fn show(&self, name: &str, component: Arc<Remote>) {
         self.state().components.insert(name.to_owned(), component);
     }
@@ -201,8 +276,8 @@ impl Instance {
             Some(name) => state.placed.insert(place.to_owned(), name.to_owned()),
             None => state.placed.remove(place),
         };
-        if let Some(before) = before {
-            state.components.remove(&before);
+        if let Some(before) = before.and_then(|before| state.components.remove(&before)) {
+            before.close(None);
         }
     }
 
@@ -232,9 +307,12 @@ pub(super) fn start(
     about: &About,
 ) -> Result<Vec<Option<String>>, String> {
     let Some(first) = group.first() else { return Ok(Vec::new()) };
+    if first.is_retired() {
+        return Err(RETIRED.to_owned());
+    }
     let begun = Instant::now();
     let found = &first.found;
-    let mut env = about.env.clone();
+    let mut env = about.env();
     env.extend(found.env.iter().map(|(name, value)| (name.into(), value.into())));
     let program = Program {
         path: found.program.clone(),
@@ -267,8 +345,13 @@ pub(super) fn start(
     });
     for instance in group {
         instance.begins_now();
+        let mut state = instance.state();
+        if state.is_retired {
+            connection.end(RETIRED);
+            return Err(RETIRED.to_owned());
+        }
         // Calls may come before the answer does.
-        instance.state().connection = Some(connection.clone());
+        state.connection = Some(connection.clone());
     }
     let answer = connection.ask("initialize", params, Some(INITIALIZE_MAX), &CancelToken::new());
     let answer = answer.map_err(|failed| match failed {
@@ -339,9 +422,9 @@ impl Serve for Server {
         super::stops_clock(method)
     }
 
-    fn call(&self, method: &str, params: Value, cancel: &CancelToken) -> Answer {
+    fn call(&self, id: Option<&Value>, method: &str, params: Value, cancel: &CancelToken) -> Answer {
         let instance = self.caller(&params)?;
-        call::answer(&self.extensions, instance, method, params, cancel)
+        call::answer(&self.extensions, instance, id, method, params, cancel)
     }
 
     fn ended(&self, connection: &Connection) {
@@ -356,6 +439,7 @@ impl Serve for Server {
             }
         }
         // One that failed at the start is reported there; one that was shut down is not current.
+        ended.iter().for_each(|instance| self.extensions.clear(instance));
         if let Some(instance) = ended.into_iter().find(|instance| instance.start_ms() > 0) {
             self.extensions.report(instance, "exit", &end);
         }

@@ -10,22 +10,30 @@ mod connection;
 pub mod find;
 mod host;
 mod instance;
+mod member;
+mod provider;
 mod registration;
+mod render;
 mod tool;
 
 use crate::base::cancel::CancelToken;
-use crate::runtime::addition::{Addition, SlashCommand};
+use crate::base::patience::patience;
+use crate::llm::secret::Vault;
+use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
 use crate::runtime::service;
+use crate::runtime::task::Task;
 use crate::runtime::ui::Problem;
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
+use crossbeam_channel::Sender;
 use find::Found;
 pub use instance::Instance;
-use registration::FlagKind;
+use member::Member;
+use registration::{FlagKind, Registration};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -45,6 +53,12 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// Time for a handler that sets no limit.
 const HANDLER_MAX: Duration = Duration::from_secs(30);
 
+/// The event that begins a session.
+const OPENING: &str = "session_start";
+
+/// Time for a handler of keys. One that is late is not asked any more.
+const KEY_MAX: Duration = Duration::from_millis(500);
+
 /// Events that nobody waits for: pieces of a stream, and news of changes that are made.
 const NEWS: &[&str] = &[
     "message_update",
@@ -54,6 +68,9 @@ const NEWS: &[&str] = &[
     "session_info_changed",
     "ui_prompt_start",
     "ui_prompt_end",
+    "theme_changed",
+    "after_provider_response",
+    "provider_stream_event",
 ];
 
 /// True if the limit of a handler does not run while the program waits for this call. Calls that wait for the run
@@ -73,20 +90,11 @@ pub struct About {
     pub is_trusted: bool,
     /// Flags of the command line that no part of pi knows.
     pub flags: Map<String, Value>,
-    /// The complete environment of the programs, without keys.
-    pub env: BTreeMap<OsString, OsString>,
+    vault: Vault,
 }
 
 impl About {
     pub fn new(inputs: &Inputs, mode: &'static str, reference_version: &'static str) -> Self {
-        let secrets = inputs.services.vault().all();
-        let is_secret = |value: &OsString| {
-            let bytes = value.as_encoded_bytes();
-            secrets.as_ref().is_some_and(|secrets| secrets.is_in(bytes))
-        };
-        let mut env = service::environment();
-        env.retain(|_, value| !is_secret(value));
-        env.insert("PI_EXTENSION".into(), "1".into());
         Self {
             mode,
             reference_version,
@@ -94,12 +102,25 @@ impl About {
             dirs: inputs.dirs.clone(),
             is_trusted: inputs.is_trusted,
             flags: Map::new(),
-            env,
+            vault: inputs.services.vault().clone(),
         }
     }
 
+    /// The complete environment of a program, without keys.
+    fn env(&self) -> BTreeMap<OsString, OsString> {
+        let secrets = self.vault.all();
+        let is_secret = |value: &OsString| {
+            let bytes = value.as_encoded_bytes();
+            secrets.as_ref().is_some_and(|secrets| secrets.is_in(bytes))
+        };
+        let mut env = service::environment();
+        env.retain(|_, value| !is_secret(value));
+        env.insert("PI_EXTENSION".into(), "1".into());
+        env
+    }
+
     fn has_ui(&self) -> bool {
-        matches!(self.mode, "tui" | "rpc")
+        matches!(self.mode, "tui" | "rpc" | "acp")
     }
 }
 
@@ -115,13 +136,18 @@ pub struct Extensions {
 struct State {
     about: About,
     instances: Vec<Arc<Instance>>,
-    /// Instances that have not answered `initialize`.
-    starting: usize,
     begun: Instant,
-    /// The session is open: instances that come later are told on their own.
-    is_open: bool,
+    /// The event that the session began with: instances that come later are told of it on their own.
+    opening: Option<Value>,
     /// Problems that came before there was somebody to tell.
     problems: Vec<Problem>,
+}
+
+impl State {
+    /// True while instances have not answered `initialize`.
+    fn is_starting(&mut self) -> bool {
+        self.instances.iter().any(|instance| instance.is_starting())
+    }
 }
 
 impl Extensions {
@@ -131,9 +157,8 @@ impl Extensions {
             state: Mutex::new(State {
                 about,
                 instances: Vec::new(),
-                starting: 0,
                 begun: Instant::now(),
-                is_open: false,
+                opening: None,
                 problems: Vec::new(),
             }),
             changed: Condvar::new(),
@@ -152,22 +177,40 @@ impl Extensions {
         }
     }
 
+    /// True if `about` and `found` are of another folder, trust or set of programs than those that run.
+    pub fn differ(&self, about: &About, found: &[Found]) -> bool {
+        let state = self.state();
+        let known = state.instances.iter().map(|instance| &instance.found.path);
+        (&state.about.cwd, state.about.is_trusted) != (&about.cwd, about.is_trusted)
+            || !known.eq(found.iter().map(|found| &found.path))
+    }
+
     /// Ends all extensions and starts those that `found` gives, in the folder that `about` names.
     pub fn restart(self: &Arc<Self>, about: About, found: Vec<Found>) {
         let old = std::mem::take(&mut self.state().instances);
+        // One that is still being started is not let in any more.
+        old.iter().for_each(|instance| instance.retire());
         end_all(&old);
         for instance in &old {
             if let Some(control) = self.control.get() {
                 control.remove_addition(&instance.owner());
             }
+            self.clear(instance);
         }
         {
             let mut state = self.state();
             let flags = std::mem::take(&mut state.about.flags);
             state.about = About { flags, ..about };
-            (state.begun, state.is_open) = (Instant::now(), false);
+            (state.begun, state.opening) = (Instant::now(), None);
         }
         self.launch(found);
+    }
+
+    /// Takes from the screen what an instance has put there.
+    fn clear(&self, instance: &Instance) {
+        if let Some(ui) = self.control.get().and_then(Control::ui) {
+            instance.take_shown().into_iter().for_each(|change| ui.show(change));
+        }
     }
 
     /// Waits until every extension has been started or has failed, and describes all for people.
@@ -175,16 +218,25 @@ impl Extensions {
         {
             let state = self.state();
             let limit = INITIALIZE_MAX + END_MAX;
-            drop(self.changed.wait_timeout_while(state, limit, |state| state.starting > 0));
+            drop(self.changed.wait_timeout_while(state, limit, State::is_starting));
         }
         self.instances().iter().map(|instance| instance.describe()).collect()
+    }
+
+    /// The providers that are registered. With `waits` all extensions are waited for before.
+    pub fn providers(self: &Arc<Self>, waits: bool) -> Vec<Provider> {
+        if waits {
+            let state = self.state();
+            drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, State::is_starting));
+        }
+        self.instances().iter().flat_map(|instance| provider::providers(&self.member(instance)).0).collect()
     }
 
     /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
     /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
     pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
         let state = self.state();
-        drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, |state| state.starting > 0));
+        drop(self.changed.wait_timeout_while(state, INITIALIZE_MAX, State::is_starting));
         for instance in self.instances() {
             for flag in &instance.registration().flags {
                 if let Some(value) = give(&flag.name, flag.kind == FlagKind::String) {
@@ -211,11 +263,10 @@ impl Extensions {
     fn launch(self: &Arc<Self>, found: Vec<Found>) {
         let instances: Vec<Arc<Instance>> =
             found.into_iter().enumerate().map(|(rank, found)| Arc::new(Instance::new(rank, found))).collect();
-        {
-            let mut state = self.state();
-            state.instances.clone_from(&instances);
-            state.starting = instances.iter().filter(|instance| !instance.is_lazy()).count();
+        for instance in instances.iter().filter(|instance| !instance.is_lazy()) {
+            instance.set_starting(true);
         }
+        self.state().instances.clone_from(&instances);
         self.count_events();
         for group in groups(instances) {
             if let [instance] = group.as_slice()
@@ -225,26 +276,25 @@ impl Extensions {
                 continue;
             }
             let (extensions, starting) = (self.clone(), group.clone());
-            let started = move |extensions: &Self| {
-                let mut state = extensions.state();
-                state.starting = state.starting.saturating_sub(starting.len());
-                state.is_open
-            };
-            let run = {
-                let (group, started) = (group.clone(), started.clone());
-                move || {
-                    extensions.bring_up(&group);
-                    let is_open = started(&extensions);
-                    extensions.changed.notify_all();
-                    group.iter().filter(|_| is_open).for_each(|instance| extensions.greet(instance));
-                }
+            let run = move || {
+                extensions.bring_up(&starting);
+                extensions.started(&starting);
+                starting.iter().for_each(|instance| extensions.greet(instance));
             };
             let thread = thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK);
             if let Err(error) = thread.spawn(run) {
                 self.report(&group[0], "start", &format!("no thread can be started: {error}"));
-                started(self);
+                self.started(&group);
             }
         }
+    }
+
+    /// Nobody waits for the start of these instances any more.
+    fn started(&self, group: &[Arc<Instance>]) {
+        let state = self.state();
+        group.iter().for_each(|instance| instance.set_starting(false));
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// Starts the program of a group and takes what each instance registers.
@@ -275,12 +325,19 @@ impl Extensions {
         instance.connection().ok_or_else(|| Failed::Over("is not running".to_owned()))
     }
 
+    fn member(self: &Arc<Self>, instance: &Arc<Instance>) -> Arc<dyn Member> {
+        Arc::new(Joined { extensions: self.clone(), instance: instance.clone() })
+    }
+
     /// Adds what an instance has registered to the session.
     fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
         self.count_events();
         let Some(control) = self.control.get() else { return };
         let registration = instance.registration();
         let tools = registration.tools.iter().map(|entry| tool::tool(self, instance, entry));
+        let member = self.member(instance);
+        let (providers, problems) = provider::providers(&member);
+        problems.iter().for_each(|problem| self.report(instance, "register", problem));
         let commands = registration.commands.iter().map(|entry| tool::command(self, instance, entry));
         let addition = Addition {
             tools: tools.collect::<Vec<Arc<dyn Tool>>>(),
@@ -291,10 +348,20 @@ impl Extensions {
                 .map(|entry| (entry.key.clone(), tool::shortcut(self, instance, entry)))
                 .collect(),
             sections: registration.prompt.clone(),
+            renderer: render::renderer(&member),
+            completers: render::completers(&member, instance.completers()),
+            providers,
             source: instance.found.source.clone(),
         };
+        if instance.is_retired() {
+            return;
+        }
         for problem in control.set_addition(instance.owner(), addition) {
             self.report(instance, "register", &problem);
+        }
+        // It may have been retired meanwhile.
+        if instance.is_retired() {
+            control.remove_addition(&instance.owner());
         }
     }
 
@@ -309,14 +376,24 @@ impl Extensions {
 
     /// Tells an instance that came late that the session has begun.
     fn greet(&self, instance: &Arc<Instance>) {
-        if instance.start_ms() == 0 || instance.is_greeted() {
+        let opening = self.state().opening.clone();
+        let Some(event) = opening.filter(|_| instance.start_ms() > 0 && !instance.is_greeted()) else {
             return;
-        }
-        let event = json!({"type": "session_start", "reason": "startup"});
+        };
         let _ = self.ask_one(instance, &event, None, &CancelToken::new());
+        let subscribed = &instance.registration().events;
+        if subscribed.iter().any(|subscription| subscription.event == "resources_discover")
+            && let Some(control) = self.control.get()
+            && let Err(why) = control.hand_over(Task::Discover)
+        {
+            self.report(instance, "resources_discover", &why);
+        }
     }
 
     fn report(&self, instance: &Instance, event: &str, error: &str) {
+        if instance.is_retired() {
+            return;
+        }
         let source = instance.found.path.to_string_lossy().into_owned();
         let problem = Problem { source, event: event.to_owned(), error: error.to_owned() };
         match self.control.get().and_then(Control::ui) {
@@ -350,6 +427,7 @@ impl Extensions {
         let usual = match name {
             "session_before_compact" | "session_before_tree" => Duration::from_secs(300),
             "session_shutdown" => END_MAX,
+            "terminal_input" => KEY_MAX,
             _ => HANDLER_MAX,
         };
         let mut limit = timeout.unwrap_or(usual);
@@ -364,23 +442,70 @@ impl Extensions {
     }
 }
 
+/// An instance among the extensions of its session.
+struct Joined {
+    extensions: Arc<Extensions>,
+    instance: Arc<Instance>,
+}
+
+impl Member for Joined {
+    fn id(&self) -> &str {
+        &self.instance.id
+    }
+
+    fn name(&self) -> &str {
+        &self.instance.found.name
+    }
+
+    fn registration(&self) -> Arc<Registration> {
+        self.instance.registration()
+    }
+
+    fn connection(&self) -> Result<Arc<Connection>, Failed> {
+        self.extensions.connection(&self.instance)
+    }
+
+    fn report(&self, event: &str, error: &str) {
+        self.extensions.report(&self.instance, event, error);
+    }
+
+    fn attend(&self, stream: &str, sender: Sender<Value>) {
+        self.instance.attend(stream, sender);
+    }
+
+    fn leave(&self, stream: &str) {
+        self.instance.leave(stream);
+    }
+}
+
 impl Hooks for Extensions {
     fn wants(&self, event: &str) -> bool {
-        self.wanted.read().unwrap_or_else(PoisonError::into_inner).contains(event)
+        // Instances that come later are told how the session began.
+        event == OPENING || self.wanted.read().unwrap_or_else(PoisonError::into_inner).contains(event)
     }
 
     fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
         let name = event["type"].as_str().unwrap_or_default().to_owned();
+        let is_opening = name == OPENING;
+        if is_opening {
+            self.state().opening = Some(event.clone());
+        }
         // What all handlers of an end may take together.
         let deadline = (name == "session_shutdown").then(|| Instant::now() + END_MAX);
         for instance in self.instances() {
             // One that is still being started is told when it has come.
-            let is_fresh =
-                name == "session_start" && matches!(event["reason"].as_str(), Some("startup" | "reload"));
-            if is_fresh && (instance.start_ms() == 0 || instance.is_greeted()) {
+            if is_opening && instance.start_ms() == 0 {
+                continue;
+            }
+            let is_fresh = matches!(event["reason"].as_str(), Some("startup" | "reload"));
+            if is_opening && instance.is_greeted() && is_fresh {
                 continue;
             }
             let Some(result) = self.ask_one(&instance, event, deadline, cancel) else { continue };
+            if name == "terminal_input" && matches!(result, Err(Failed::Late(_))) {
+                instance.unregister(&json!({"events": [name]}));
+                self.count_events();
+            }
             let result = result.map_err(|failed| {
                 // The end of a program was reported when it came.
                 if !matches!(failed, Failed::Over(_) | Failed::Cancelled) {
@@ -397,11 +522,10 @@ impl Hooks for Extensions {
     fn settle(&self) {
         let problems = {
             let state = self.state();
-            let until = state.begun + SETTLE;
+            let until = state.begun + patience(SETTLE);
             let left = until.saturating_duration_since(Instant::now());
-            let waited = self.changed.wait_timeout_while(state, left, |state| state.starting > 0);
+            let waited = self.changed.wait_timeout_while(state, left, State::is_starting);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.is_open = true;
             std::mem::take(&mut state.problems)
         };
         if let Some(control) = self.control.get() {

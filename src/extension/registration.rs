@@ -16,11 +16,27 @@ pub struct Registration {
     pub events: Vec<Subscription>,
     /// Sections of the system prompt.
     pub prompt: Vec<(String, String)>,
+    pub renderers: Renderers,
+    /// Providers with their models, as in `models.json`.
+    pub providers: Vec<Value>,
+    /// Calls of any tool are drawn by it.
+    pub tool_renderers: bool,
+}
+
+/// Custom types of messages and entries that are drawn by the extension.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Renderers {
+    #[serde(default)]
+    pub messages: Vec<String>,
+    #[serde(default)]
+    pub entries: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct ToolEntry {
     pub info: ToolInfo,
+    /// What the extension draws of its calls: `call`, `result`.
+    pub renders: Vec<String>,
     pub prepares: bool,
     pub timeout: Option<Duration>,
 }
@@ -97,6 +113,8 @@ struct ToolForm {
     annotations: Map<String, Value>,
     #[serde(default)]
     prepares: bool,
+    #[serde(default)]
+    renders: Vec<String>,
     timeout_ms: Option<u64>,
 }
 
@@ -128,6 +146,14 @@ impl Registration {
         put(&mut self.events, new.events, |entry| &entry.event);
         put(&mut self.prompt, new.prompt, |(name, _)| name);
         self.prompt.retain(|(name, _)| !gone.contains(name));
+        if fields.get("renderers").is_some() {
+            self.renderers = new.renderers;
+        }
+        self.tool_renderers |= new.tool_renderers;
+        for provider in new.providers {
+            self.providers.retain(|known| known["name"] != provider["name"]);
+            self.providers.push(provider);
+        }
         Ok(())
     }
 
@@ -143,6 +169,7 @@ impl Registration {
         self.shortcuts.retain(|entry| !named("shortcuts", &entry.key));
         self.events.retain(|entry| !named("events", &entry.event));
         self.prompt.retain(|(name, _)| !named("prompt", name));
+        self.providers.retain(|entry| !named("providers", entry["name"].as_str().unwrap_or_default()));
     }
 }
 
@@ -167,6 +194,15 @@ fn parts(fields: &Value) -> Result<Parts, String> {
     registration.flags = list(fields, "flags")?;
     registration.shortcuts = list(fields, "shortcuts")?;
     registration.events = list::<EventForm>(fields, "events")?.into_iter().map(subscription).collect();
+    if let Some(renderers) = fields.get("renderers") {
+        registration.renderers =
+            Renderers::deserialize(renderers).map_err(|error| format!("\"renderers\": {error}"))?;
+    }
+    registration.providers = list::<Value>(fields, "providers")?;
+    for provider in &registration.providers {
+        check_name("provider", provider["name"].as_str().unwrap_or_default())?;
+    }
+    registration.tool_renderers = fields["toolRenderers"] == true;
     for SectionForm { name, text } in list(fields, "prompt")? {
         match text {
             Some(text) => registration.prompt.push((name, text)),
@@ -238,8 +274,14 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         reads_only: form.annotations.get("readOnlyHint") == Some(&Value::Bool(true)),
         exposure,
         starts_inactive: form.default_active == Some(false),
+        namespace: None,
     };
-    Ok(ToolEntry { info, prepares: form.prepares, timeout: form.timeout_ms.map(Duration::from_millis) })
+    Ok(ToolEntry {
+        info,
+        renders: form.renders,
+        prepares: form.prepares,
+        timeout: form.timeout_ms.map(Duration::from_millis),
+    })
 }
 
 #[cfg(test)]

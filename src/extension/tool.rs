@@ -2,6 +2,7 @@
 
 use super::connection::Failed;
 use super::registration::{CommandEntry, ShortcutEntry, ToolEntry};
+use super::render::completions;
 use super::{Extensions, HANDLER_MAX, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Updates that wait for the thread of a call.
 const UPDATES_MAX: usize = 16;
 /// Time for proposals while somebody types.
-const COMPLETE_MAX: Duration = Duration::from_millis(300);
+const COMPLETE_MAX: Duration = Duration::from_secs(5);
 
 struct RemoteTool {
     extensions: Arc<Extensions>,
@@ -171,14 +172,7 @@ impl SlashCommand for RemoteCommand {
         };
         let params = json!({"extension": self.instance.id, "name": self.entry.name, "prefix": prefix});
         let asked = connection.ask("command.complete", params, Some(COMPLETE_MAX), cancel);
-        let Ok(Value::Array(proposals)) = asked else { return Vec::new() };
-        let text = |proposal: &Value, name: &str| proposal[name].as_str().map(str::to_owned);
-        let completion = |proposal: &Value| {
-            let value = text(proposal, "value")?;
-            let label = text(proposal, "label").unwrap_or_else(|| value.clone());
-            Some(Completion { value, label, description: text(proposal, "description") })
-        };
-        proposals.iter().filter_map(completion).collect()
+        asked.map(|proposals| completions(&proposals)).unwrap_or_default()
     }
 }
 

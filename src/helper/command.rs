@@ -2,7 +2,6 @@
 
 use super::process::Helper;
 use super::r#yield;
-use crate::runtime::approval::Ask;
 use crate::tools::process::{lifeline, set_apart};
 use std::ffi::OsString;
 use std::io;
@@ -20,6 +19,8 @@ pub fn command(
     let words = words(helper, folder, turns_max, &mut notes);
     let mut command = Command::new(lifeline::program()?);
     command.arg0("pi").args(words).current_dir(&helper.config.workspace.cwd);
+    // The session looks at what its helpers change.
+    command.env("PI_CODING_AGENT", "true");
     set_apart(&mut command);
     Ok((command, notes))
 }
@@ -92,18 +93,9 @@ fn words(
         over.tools.excluded.iter().cloned().chain(withheld.map(str::to_owned)).collect();
     add("--exclude-tools", excluded.join(",").into());
 
-    let ask = match &over.approval.ask {
-        Ask::Nothing => None,
-        Ask::All => Some("all".to_owned()),
-        Ask::Writes => Some("writes".to_owned()),
-        Ask::Named(names) => Some(names.join(",")),
-    };
-    if let Some(ask) = ask {
-        add("--ask-tools", ask.into());
-    }
-    let registered = [r#yield::NAME, super::task::NAME].map(str::to_owned);
-    let allowed: Vec<String> = over.approval.allowed.iter().cloned().chain(registered).collect();
-    add("--allow-tools", allowed.join(",").into());
+    // The session decides on each call by its mode and rules, which may change while the helper works.
+    add("--ask-tools", "every".into());
+    add("--allow-tools", [r#yield::NAME, super::task::NAME].join(",").into());
     if let Some(mode) = &over.sandbox.mode {
         add("--sandbox", mode.into());
     }
@@ -152,7 +144,7 @@ fn words(
         ("--no-mcp", !tools.iter().any(|name| name.starts_with("mcp__"))),
         ("--no-skills", only_named),
         ("--no-context-files", over.resources.no_context_files),
-        ("--read-only", over.tools.read_only),
+        ("--read-only", over.tools.read_only || control.is_planning()),
         ("--sandbox-net", over.sandbox.network),
         ("--approve", config.trusts_project),
         ("--no-approve", !config.trusts_project),

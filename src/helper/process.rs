@@ -351,10 +351,9 @@ impl<'h> Talk<'h> {
                 spec: ToolSpec { name: name.to_owned(), ..ToolSpec::default() },
                 ..ToolInfo::default()
             });
-            let question =
-                Question { id: &call, tool: &info, arguments: &arguments, helper: Some(helper.name) };
-            let answer = match helper.control.approve(&question, &cancel) {
-                Decision::Allow | Decision::AllowAlways => json!({"value": "Allow"}),
+            let question = Question { helper: Some(helper.name), ..Question::new(&call, &info, &arguments) };
+            let answer = match helper.control.approve(question, &cancel) {
+                Decision::Allow | Decision::AllowAlways(_) => json!({"value": "Allow"}),
                 Decision::Change(arguments) => {
                     json!({"value": "Change the arguments", "arguments": arguments})
                 }

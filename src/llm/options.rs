@@ -2,7 +2,9 @@
 
 use super::model::ThinkingLevel;
 use super::secret::{Secret, Vault};
+use crate::base::cancel::CancelToken;
 use serde_json::{Map, Value};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +35,37 @@ pub struct StreamOptions {
     pub resend: Resend,
     /// Secrets to hide in the request and its answer.
     pub vault: Vault,
+    pub tap: Option<Arc<dyn Tap>>,
+    /// Answers in place of a server.
+    pub outside: Option<Arc<dyn Outside>>,
+}
+
+/// Sees what goes to a server and what comes back. Called on the thread of the request.
+pub trait Tap: Debug + Send + Sync {
+    /// True if bodies are to be passed to [`Self::body`].
+    fn wants_body(&self) -> bool;
+
+    /// The fields to send in place of the JSON body `body`; `None` to send it as it is.
+    fn body(&self, body: &[u8]) -> Option<Map<String, Value>>;
+
+    /// The head of an answer, successful or not.
+    fn answered(&self, status: u16, headers: &[(String, String)]);
+
+    /// The data of one event of the answer, before it is decoded.
+    fn event(&self, data: &str);
+}
+
+/// A program that answers requests in place of a server.
+pub trait Outside: Debug + Send + Sync {
+    /// Answers a request: an object with `model`, `messages`, `thinkingLevel`, `maxTokens`, `sessionId` and
+    /// `apiKey`. Calls `event` with each event of the answer, as in the protocol `pi-messages`, until that is false.
+    /// Returns the last event, or why there is no answer.
+    fn answer(
+        &self,
+        request: Value,
+        cancel: &CancelToken,
+        event: &mut dyn FnMut(&Value) -> bool,
+    ) -> Result<Value, String>;
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -72,17 +72,17 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// What pi offers to a server.
-pub fn capabilities() -> Value {
-    json!({"roots": {}})
-}
-
 impl Client {
-    /// Greets the server: both sides agree on a version.
-    pub fn greet(peer: Peer, timeout: Duration, cancel: &CancelToken) -> Result<Self, Fault> {
+    /// Greets the server: both sides agree on a version. `offered` is what pi offers to it.
+    pub fn greet(
+        peer: Peer,
+        timeout: Duration,
+        offered: &Value,
+        cancel: &CancelToken,
+    ) -> Result<Self, Fault> {
         let params = json!({
             "protocolVersion": VERSIONS[0],
-            "capabilities": capabilities(),
+            "capabilities": offered,
             "clientInfo": {"name": "pi", "version": env!("CARGO_PKG_VERSION")},
         });
         let answer = peer.request("initialize", params, &Options { timeout, cancel, progress: None })?;

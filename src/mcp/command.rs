@@ -8,14 +8,16 @@ use crate::base::cancel::CancelToken;
 use crate::runtime::addition::{Completion, SlashCommand};
 use std::sync::Weak;
 
-const ACTIONS: [(&str, &str); 4] = [
+const ACTIONS: [(&str, &str); 6] = [
+    ("login", "Sign in to a server"),
+    ("logout", "Forget the sign-in to a server"),
     ("reconnect", "Connect to a server anew"),
     ("enable", "Start a server, and keep it enabled"),
     ("disable", "End a server, and keep it disabled"),
     ("exposure", "Choose how tools of a server reach the model"),
 ];
 
-const USAGE: &str = "/mcp, /mcp reconnect SERVER, /mcp enable|disable SERVER [-l], /mcp exposure SERVER \
+const USAGE: &str = "/mcp, /mcp login|logout SERVER, /mcp reconnect SERVER, /mcp enable|disable SERVER [-l], /mcp exposure SERVER \
     codemode|deferred|direct|hidden [-l]. -l writes a change into the project's file";
 
 pub struct Slash {
@@ -34,7 +36,7 @@ impl SlashCommand for Slash {
     }
 
     fn description(&self) -> Option<&str> {
-        Some("MCP servers: list, reconnect, enable, disable, exposure")
+        Some("MCP servers: list, sign in, reconnect, enable, disable, exposure")
     }
 
     fn run(&self, arguments: &str, cancel: &CancelToken) -> Result<(), String> {
@@ -44,6 +46,8 @@ impl SlashCommand for Slash {
         let patch = |name: &str, patch: Patch| mcp.patch(name, patch, !in_project.is_empty());
         match words.as_slice() {
             [] => {}
+            ["login", name] => mcp.login(name, cancel)?,
+            ["logout", name] => mcp.logout(name, cancel)?,
             ["reconnect", name] => mcp.reconnect(name, cancel)?,
             ["enable", name] => patch(name, Patch { enabled: Some(true), ..Patch::default() })?,
             ["disable", name] => patch(name, Patch { enabled: Some(false), ..Patch::default() })?,
@@ -102,7 +106,7 @@ fn line(status: &Status) -> String {
     let resources = if offer.has_resources { ", resources" } else { "" };
     let state = match state {
         State::Waiting => "starts when it is called".to_owned(),
-        State::NeedsSignIn => "needs a sign-in".to_owned(),
+        State::NeedsSignIn(_) => "needs a sign-in".to_owned(),
         state => match state.error() {
             Some(error) => format!("{}: {}", state.name(), error.lines().next().unwrap_or_default()),
             None => state.name().to_owned(),

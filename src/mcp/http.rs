@@ -4,11 +4,11 @@
 //! says unasked comes over a stream of its own, where it offers one. The protocol's first transport is spoken, too:
 //! there one stream brings everything, and names the address for messages.
 
-use super::config::{Address, address};
 use super::fault::Fault;
 use super::peer::{MESSAGE_MAX, Peer, Transport};
 use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::http::address::address;
 use crate::llm::http::{Answer, Client, Method, Request, Secrets, body_text, header};
 use crate::llm::secret::Secret;
 use crate::llm::sse::{SseDecoder, TooLarge};
@@ -31,8 +31,14 @@ pub trait Authority: Send + Sync {
     /// The token to send, none if there is none.
     fn token(&self, cancel: &CancelToken) -> Option<Secret>;
 
-    /// The server has refused `token`, with this challenge. True if there is another token now.
-    fn refused(&self, token: Option<&Secret>, challenge: Option<&str>, cancel: &CancelToken) -> bool;
+    /// The server has refused `token`, with this challenge. True if there is another token now. An error if it could
+    /// not be renewed for the moment.
+    fn refused(
+        &self,
+        token: Option<&Secret>,
+        challenge: Option<&str>,
+        cancel: &CancelToken,
+    ) -> Result<bool, String>;
 }
 
 /// Where a server is, and what each request carries.
@@ -271,8 +277,12 @@ impl Inner {
             let challenge = header(&answer.headers, "www-authenticate").map(str::to_owned);
             let wants_more = challenge.as_ref().is_some_and(|text| text.contains("insufficient_scope"));
             if answer.status == 401 || (answer.status == 403 && wants_more) {
-                let is_new = attempt == 0
-                    && authority.is_some_and(|it| it.refused(token.as_ref(), challenge.as_deref(), cancel));
+                let is_new = match authority.filter(|_| attempt == 0) {
+                    Some(authority) => authority
+                        .refused(token.as_ref(), challenge.as_deref(), cancel)
+                        .map_err(Fault::Unreachable)?,
+                    None => false,
+                };
                 if is_new {
                     answer.detach().drain();
                     continue;
@@ -436,9 +446,8 @@ fn join(base: &str, reference: &str) -> Option<String> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (server, path) = rest.split_at(end);
     if reference.contains("://") {
-        let same = |a: &Address, b: &Address| (&a.host, a.port, a.is_https) == (&b.host, b.port, b.is_https);
         let (there, here) = (address(reference)?, address(base)?);
-        return same(&there, &here).then(|| reference.to_owned());
+        return (there.origin() == here.origin()).then(|| reference.to_owned());
     }
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

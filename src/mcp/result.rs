@@ -186,7 +186,7 @@ pub fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// The beginning and the end of a text of more than `bytes_max` bytes; none of a shorter one.
-fn middle_cut(text: &str, bytes_max: usize) -> Option<String> {
+pub fn middle_cut(text: &str, bytes_max: usize) -> Option<String> {
     if text.len() <= bytes_max {
         return None;
     }

@@ -10,17 +10,37 @@ const SUMMARY_MAX: usize = 250;
 /// Characters of the section.
 const SECTION_MAX: usize = 4096;
 
-/// The text of the section, with its tag; none without servers. `servers`: names and what is said of them.
-pub fn text(servers: &[(String, String)]) -> Option<String> {
+/// A server in the section.
+pub struct Row {
+    pub name: String,
+    /// The tools that reach its tools.
+    pub reached_by: &'static str,
+    pub summary: String,
+}
+
+/// The ways in which tools of a server are reached: from scripts, after a search, or both.
+pub const WAYS: [&str; 3] = ["codemode", "tool_search", "codemode, tool_search"];
+
+/// The text of the section, with its tag; none without servers.
+pub fn text(servers: &[Row]) -> Option<String> {
     if servers.is_empty() {
         return None;
     }
     let mut servers: Vec<_> = servers.iter().collect();
-    servers.sort_by(|a, b| a.0.cmp(&b.0));
-    let intro =
-        "Servers with tools that are not declared yet. tool_search finds them and declares what fits.";
-    let heads: Vec<String> =
-        servers.iter().map(|(name, _)| format!("- {} (tool_search)", namespace(name))).collect();
+    servers.sort_by(|a, b| a.name.cmp(&b.name));
+    let has = |way: &str| servers.iter().any(|row| row.reached_by.contains(way));
+    let intro = match (has(WAYS[0]), has(WAYS[1])) {
+        (true, false) => "Servers with tools that are not declared: call them from codemode scripts.",
+        (false, _) => {
+            "Servers with tools that are not declared yet. tool_search finds them and declares what fits."
+        }
+        (true, true) => {
+            "Servers with tools that are not declared yet: call them from codemode scripts, or let tool_search find and \
+             declare them, as each server's line says."
+        }
+    };
+    let head = |row: &&Row| format!("- {} ({})", namespace(&row.name), row.reached_by);
+    let heads: Vec<String> = servers.iter().map(head).collect();
     let rest = |count: usize| match count {
         0 => String::new(),
         1 => "\n- … and 1 more server".to_owned(),
@@ -33,8 +53,8 @@ pub fn text(servers: &[(String, String)]) -> Option<String> {
     let kept = (0..=servers.len()).rev().find(|kept| size(*kept) <= SECTION_MAX).unwrap_or(0);
     let room = (SECTION_MAX.saturating_sub(size(kept)) / kept.max(1)).saturating_sub(2).min(SUMMARY_MAX);
     let mut text = intro.to_owned();
-    for (head, (_, summary)) in heads.iter().zip(&servers).take(kept) {
-        let summary = cut(summary.lines().next().unwrap_or_default().trim(), room);
+    for (head, row) in heads.iter().zip(&servers).take(kept) {
+        let summary = cut(row.summary.lines().next().unwrap_or_default().trim(), room);
         text.push_str(&format!("\n{head}"));
         if !summary.is_empty() {
             text.push_str(&format!(": {summary}"));
@@ -63,9 +83,13 @@ mod tests {
     #[test]
     fn servers_have_a_line_each_within_the_limits() {
         assert_eq!(text(&[]), None);
-        let servers = |count: usize, about: &str| -> Vec<(String, String)> {
-            (0..count).map(|at| (format!("server-{at:03}"), about.to_owned())).collect()
+        let row = |at: usize, about: &str| Row {
+            name: format!("server-{at:03}"),
+            reached_by: WAYS[1],
+            summary: about.to_owned(),
         };
+        let servers =
+            |count: usize, about: &str| -> Vec<Row> { (0..count).map(|at| row(at, about)).collect() };
         let one = text(&servers(1, "Does this\nand that")).unwrap();
         assert!(one.starts_with("<mcp_servers>\n") && one.ends_with("\n</mcp_servers>"), "{one}");
         assert!(one.contains("\n- mcp__server_000 (tool_search): Does this\n"), "{one}");

@@ -6,24 +6,24 @@
 
 use super::client::{Client, Kind};
 use super::config::{Entry, Transport as Way};
+use super::ear::Ear;
 use super::fault::Fault;
 use super::http::{Authority, Http, Target};
 use super::log::Log;
-use super::peer::{Handler, Peer, Transport};
+use super::peer::{Peer, Transport};
+use super::question::Questions;
 use super::stdio;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
-use crate::jsonrpc::message::Failure;
 use crate::llm::http::Secrets;
 use crate::llm::secret::Vault;
 use crate::models::config_value::{self, Keep};
-use crate::tools::process::Program;
+use crate::tools::process::peer::{self as process, Program};
 use crossbeam_channel::{Receiver, bounded, select};
 use serde_json::{Map, Value, json};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,8 @@ pub struct Context {
     pub cancel: CancelToken,
     /// Gives a server over HTTP its credential.
     pub authority: Authorities,
+    /// Asks the user what servers ask; none if nobody can be asked.
+    pub questions: Option<Questions>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +64,8 @@ pub enum State {
     /// The connection was lost; the next call opens it again.
     Lost(String),
     Failed(String),
-    NeedsSignIn,
+    /// The server wants a sign-in. Holds its challenge, if it sent one.
+    NeedsSignIn(Option<String>),
     Disabled,
 }
 
@@ -75,7 +78,7 @@ impl State {
             Self::Connected => "connected",
             Self::Lost(_) => "disconnected",
             Self::Failed(_) => "failed",
-            Self::NeedsSignIn => "needs-auth",
+            Self::NeedsSignIn(_) => "needs-auth",
             Self::Disabled => "disabled",
         }
     }
@@ -100,7 +103,7 @@ pub struct Offer {
 
 pub struct Server {
     entry: Mutex<Arc<Entry>>,
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     slot: Mutex<Slot>,
     /// Called when the state or the offer has changed.
     changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -207,7 +210,7 @@ impl Server {
         let slot = self.slot();
         match (&slot.client, &slot.state) {
             (Some(client), _) => Ok(client.clone()),
-            (None, State::NeedsSignIn) => Err(Fault::SignIn(None)),
+            (None, State::NeedsSignIn(challenge)) => Err(Fault::SignIn(challenge.clone())),
             (None, state) => Err(Fault::Failed(state.error().unwrap_or("it was closed").to_owned())),
         }
     }
@@ -282,7 +285,7 @@ impl Server {
                 slot.closed_until = None;
             }
             Err(_) if slot.state == State::Disabled => {}
-            Err(Fault::SignIn(_)) => slot.state = State::NeedsSignIn,
+            Err(Fault::SignIn(challenge)) => slot.state = State::NeedsSignIn(challenge),
             Err(fault) => {
                 let pause = BACKOFF.saturating_mul(1 << slot.failures.min(6)).min(BACKOFF_MAX);
                 slot.failures += 1;
@@ -318,11 +321,15 @@ impl Server {
         cancel: &CancelToken,
     ) -> Result<(Client, Offer), Fault> {
         let peer = Peer::new(Box::new(Ear { server: Arc::downgrade(self), log: self.context.log.clone() }));
+        let offered = match &self.context.questions {
+            Some(_) => Questions::capabilities(),
+            None => json!({"roots": {}}),
+        };
         let timeout = entry.timeout();
         let attempt = || {
             let transport = self.transport(entry, as_old, &peer, cancel)?;
             peer.attach(transport);
-            let client = Client::greet(peer.clone(), timeout, cancel)?;
+            let client = Client::greet(peer.clone(), timeout, &offered, cancel)?;
             let offer = read_offer(&client, cancel)?;
             Ok((client, offer))
         };
@@ -383,12 +390,15 @@ impl Server {
                 for (name, value) in &env {
                     self.context.vault.learn_if_random(name, value);
                 }
-                let program = Program {
-                    name: home(command),
-                    args: args.iter().map(|arg| home(arg)).collect(),
-                    cwd: cwd.map_or_else(|| self.context.cwd.clone(), |cwd| self.context.cwd.join(home(cwd))),
-                    env: stdio::environment(&env),
-                };
+                let env = stdio::environment(&env);
+                let cwd =
+                    cwd.map_or_else(|| self.context.cwd.clone(), |cwd| self.context.cwd.join(home(cwd)));
+                let name = home(command);
+                let path = process::find(&name, &cwd, &env).map_err(|error| {
+                    Fault::Failed(format!("Cannot start {name} in {}: {error}", cwd.display()))
+                })?;
+                let args = args.iter().map(|arg| home(arg).into()).collect();
+                let program = Program { path, args, cwd, env };
                 Ok(Box::new(stdio::start(&program, &entry.name, peer, &self.context.log)?))
             }
             Way::Http { url, headers, is_old } => {
@@ -437,8 +447,8 @@ impl Server {
             };
             let again = fault == Fault::SessionGone || (only_reads && fault.is_passing());
             if !(again && std::mem::take(&mut is_first)) || cancel.wait_timeout(again_after(&fault)) {
-                if let Fault::SignIn(_) = &fault {
-                    self.slot().state = State::NeedsSignIn;
+                if let Fault::SignIn(challenge) = &fault {
+                    self.slot().state = State::NeedsSignIn(challenge.clone());
                     self.tell();
                 }
                 return Err(self.fault_text(&fault));
@@ -493,7 +503,7 @@ impl Server {
     }
 
     /// Reads the lists again, after the server said that they have changed.
-    fn refresh(self: &Arc<Self>) {
+    pub(super) fn refresh(self: &Arc<Self>) {
         if self.refreshing.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -523,9 +533,7 @@ pub fn sign_in_hint(entry: &Entry) -> String {
         (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
         (None, true) => "the credential in its headers was refused".to_owned(),
         (None, false) => {
-            "it wants a sign-in. This version has none of its own (OAuth); where the server gives out \
-            tokens, put one into its headers: \"Authorization\": \"Bearer ${NAME}\""
-                .to_owned()
+            format!("it wants a sign-in: pi mcp login {0} (in a session: /mcp login {0})", entry.name)
         }
     }
 }
@@ -561,51 +569,6 @@ fn expand_home(text: &str, home: Option<&Path>) -> String {
         (Some(""), Some(home)) => home.to_string_lossy().into_owned(),
         (Some(rest), Some(home)) => home.join(rest).to_string_lossy().into_owned(),
         _ => text.to_owned(),
-    }
-}
-
-/// The `file://` address of a folder.
-fn file_uri(path: &Path) -> String {
-    let encode = |byte: &u8| match byte {
-        b'/' | b'-' | b'.' | b'_' | b'~' => char::from(*byte).to_string(),
-        byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    format!("file://{}", path.as_os_str().as_bytes().iter().map(encode).collect::<String>())
-}
-
-/// What a server asks and tells.
-struct Ear {
-    server: Weak<Server>,
-    log: Arc<Log>,
-}
-
-impl Handler for Ear {
-    fn request(
-        &self,
-        method: &str,
-        _params: &Value,
-        _cancel: &CancelToken,
-    ) -> Option<Result<Value, Failure>> {
-        let server = self.server.upgrade()?;
-        match method {
-            "roots/list" => {
-                let cwd = &server.context.cwd;
-                let name = cwd.file_name().map(|name| name.to_string_lossy().into_owned());
-                let root = json!({"uri": file_uri(cwd), "name": name.unwrap_or_default()});
-                Some(Ok(json!({"roots": [root]})))
-            }
-            _ => None,
-        }
-    }
-
-    fn notification(&self, method: &str, params: &Value) {
-        let Some(server) = self.server.upgrade() else { return };
-        match method {
-            "notifications/message" => self.log.message(&server.name(), params),
-            "notifications/tools/list_changed" | "notifications/prompts/list_changed" => server.refresh(),
-            _ => {}
-        }
     }
 }
 

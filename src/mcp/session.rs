@@ -4,30 +4,40 @@
 //! background. Before a prompt runs, servers with declared tools are waited for.
 
 use super::access;
+use super::ask::SignIn;
 use super::cache::Cache;
 use super::command::Slash;
 use super::config::{self, Entry, Exposure, edit};
+use super::fault::Fault;
 use super::log::Log;
+use super::mention;
 use super::name::Names;
+use super::prompt::Prompt;
+use super::question::Questions;
 use super::resource;
 use super::section;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
-use crate::agent::tool::{Invocation, Tool};
+use crate::agent::tool::{Invocation, Namespace, Tool};
+use crate::auth::oauth::resource::Resource;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::codemode;
 use crate::llm::estimate::text_tokens;
 use crate::resources::dirs::Dirs;
 use crate::runtime::addition::{Addition, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
-use crate::runtime::hook::Hooks;
+use crate::runtime::hook::{Fold, Hooks};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Functions of scripts that look at all tools.
+const LOOKING: [&str; 4] = ["searchTools", "describeTool", "describeNamespace", "ALL_TOOLS"];
 
 /// The part of a model's window that declarations may take.
 const WINDOW_PART: u64 = 10;
@@ -39,6 +49,8 @@ pub struct Mcp {
     /// How long the first prompt waits for servers with declared tools.
     patience: Duration,
     tell: Tell,
+    /// Servers may ask the user.
+    may_ask: bool,
     cancel: CancelToken,
     log: Arc<Log>,
     inside: Mutex<Inside>,
@@ -55,8 +67,12 @@ struct Inside {
     told: BTreeSet<String>,
     /// Tools that have been declared: they stay so.
     declared: BTreeSet<String>,
-    /// The tools that a search finds, with what is said of their servers.
-    searched: Vec<(Arc<dyn Tool>, String)>,
+    /// The tools that a search finds.
+    searched: Vec<Arc<dyn Tool>>,
+    /// Servers do not switch codemode on.
+    leaves_codemode: bool,
+    /// Codemode was switched on for servers, once.
+    has_switched: bool,
     section: Option<String>,
     /// What was last added to the session, to see whether something has changed.
     added: Value,
@@ -72,6 +88,8 @@ pub struct Options {
     /// How long the first prompt waits for servers with declared tools.
     pub patience: Duration,
     pub tell: Tell,
+    /// True if the mode can ask the user.
+    pub may_ask: bool,
     pub cancel: CancelToken,
 }
 
@@ -85,7 +103,7 @@ pub struct Status {
 impl Mcp {
     /// Starts the servers of a session. They end with it.
     pub fn start(control: &Control, options: Options) -> Arc<Self> {
-        let Options { dirs, patience, tell, cancel } = options;
+        let Options { dirs, patience, tell, may_ask, cancel } = options;
         let vault = control.config().services.vault().clone();
         let log = Arc::new(Log::new(dirs.agent(), vault));
         let mcp = Arc::new_cyclic(|this| Self {
@@ -93,6 +111,7 @@ impl Mcp {
             dirs,
             patience,
             tell,
+            may_ask,
             cancel: cancel.child(),
             log,
             inside: Mutex::default(),
@@ -147,6 +166,7 @@ impl Mcp {
         let cwd = &config.workspace.cwd;
         let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
+        self.inside().leaves_codemode = loaded.leaves_codemode;
         let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let cache = Cache::load(self.dirs.agent());
         let context = self.context(&config);
@@ -189,16 +209,21 @@ impl Mcp {
             vault: config.services.vault().clone(),
             log: self.log.clone(),
             cancel: self.cancel.clone(),
-            authority: Box::new(access::authorities(config.services.clone())),
+            authority: Box::new(access::authorities(config.services.clone(), self.dirs.agent())),
+            questions: self.may_ask.then(|| Questions { control: self.control.downgrade() }),
         })
     }
 
     /// A server has another state, or offers something else.
     fn changed(&self, server: &Arc<Server>) {
+        // What ends with the session is no news.
+        if self.cancel.is_cancelled() {
+            return;
+        }
         match server.state() {
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
             State::Failed(text) => self.tell_once(server.error(text)),
-            State::NeedsSignIn => self.tell_once(server.error(sign_in_hint(&server.entry()))),
+            State::NeedsSignIn(_) => self.tell_once(server.error(sign_in_hint(&server.entry()))),
             _ => {}
         }
         self.update();
@@ -211,18 +236,37 @@ impl Mcp {
             let entry = server.entry();
             entry.is_enabled() && entry.may_expose(Exposure::is_searched)
         });
-        let rows: Vec<(String, String)> = listed.map(|server| (server.name(), summary(server))).collect();
+        let has_scripts = self.has_scripts();
+        let row = |server: &Arc<Server>| {
+            let entry = server.entry();
+            let may = |wanted: Exposure| entry.may_expose(|exposure| exposure == wanted);
+            let reached_by = match (has_scripts && may(Exposure::Codemode), may(Exposure::Deferred)) {
+                (true, false) => section::WAYS[0],
+                (false, _) => section::WAYS[1],
+                (true, true) => section::WAYS[2],
+            };
+            section::Row { name: server.name(), reached_by, summary: summary(server) }
+        };
+        let rows: Vec<section::Row> = listed.map(row).collect();
         self.inside().section = section::text(&rows);
+    }
+
+    /// True if scripts can call tools: codemode is active, or is switched on for servers.
+    fn has_scripts(&self) -> bool {
+        let all = self.control.tools().all();
+        let scripts = all.iter().find(|(tool, _)| tool.info().spec.name == codemode::NAME);
+        scripts.is_some_and(|(_, is_active)| *is_active || !self.inside().leaves_codemode)
     }
 
     /// Adds to the session what the servers offer now.
     fn update(&self) {
+        let has_scripts = self.has_scripts();
         let mut inside = self.inside();
         if inside.is_closed {
             return;
         }
         let budget = self.budget();
-        let mut all: Vec<(Arc<dyn Tool>, String)> = Vec::new();
+        let mut all: Vec<Arc<dyn Tool>> = Vec::new();
         let (mut spent, mut over) = (0, 0);
         let servers = inside.servers.clone();
         for server in &servers {
@@ -235,7 +279,12 @@ impl Mcp {
             let own: Vec<String> = offer.tools.iter().map(name).collect();
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
             let names = inside.names.of(&entry.name, &own);
-            let about = format!("{} {}", config::namespace(&entry.name), summary(server));
+            let namespace = Arc::new(Namespace {
+                name: config::namespace(&entry.name),
+                alias: entry.name.clone(),
+                description: Some(summary(server)).filter(|text| !text.is_empty()),
+                instructions: offer.instructions.clone(),
+            });
             for ((tool, own), name) in offer.tools.iter().zip(own).zip(names) {
                 let mut exposure = entry.exposure_of(own);
                 if exposure == Exposure::Hidden {
@@ -251,36 +300,49 @@ impl Mcp {
                         over += 1;
                     }
                 }
-                let tool = ServerTool::new(name, tool, exposure, server, &self.control);
-                all.push((Arc::new(tool), about.clone()));
+                let tool = ServerTool::new(name, tool, exposure, &namespace, server, &self.control);
+                all.push(Arc::new(tool));
             }
         }
         all.extend(self.resource_tools(&servers));
-        let is_searched = |tool: &Arc<dyn Tool>| !tool.info().exposure.is_declared();
+        let may_expose = |wanted: &dyn Fn(Exposure) -> bool| {
+            servers
+                .iter()
+                .map(|server| server.entry())
+                .any(|entry| entry.is_enabled() && entry.may_expose(wanted))
+        };
+        let by_scripts = has_scripts && may_expose(&|exposure| exposure == Exposure::Codemode);
         let may_search = over > 0
-            || servers.iter().any(|server| {
-                let entry = server.entry();
-                entry.is_enabled() && entry.may_expose(Exposure::is_searched)
+            || may_expose(&|exposure| {
+                exposure == Exposure::Deferred || (exposure == Exposure::Codemode && !has_scripts)
             });
-        inside.searched = all.iter().filter(|(tool, _)| is_searched(tool)).cloned().collect();
-        let mut tools: Vec<Arc<dyn Tool>> = all.into_iter().map(|(tool, _)| tool).collect();
+        let switches =
+            by_scripts && !inside.leaves_codemode && !std::mem::replace(&mut inside.has_switched, by_scripts);
+        inside.searched = all.iter().filter(|tool| !tool.info().exposure.is_declared()).cloned().collect();
+        let mut tools = all;
         if may_search {
             tools.insert(0, Arc::new(SearchTool::new(self.weak(), &self.control)));
         }
         let sections: Vec<(String, String)> =
             inside.section.iter().map(|text| (section::NAME.to_owned(), text.clone())).collect();
         let spec = |tool: &Arc<dyn Tool>| json!([tool.info().spec, tool.info().exposure.name()]);
-        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>()]);
+        let offered: Vec<Value> =
+            servers.iter().map(|server| server.offer().prompts.clone().into()).collect();
+        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>(), offered]);
         if inside.added != added {
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
+            let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
+            commands.extend(self.prompts(&servers));
             let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
             problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));
         } else {
             drop(inside);
+        }
+        if switches {
+            self.control.tools().activate_too(&[codemode::NAME.to_owned()]);
         }
         if over > 0 {
             self.tell_once(format!(
@@ -290,11 +352,27 @@ impl Mcp {
         }
     }
 
+    /// The prompts of enabled servers, as commands.
+    fn prompts(&self, servers: &[Arc<Server>]) -> Vec<Arc<dyn SlashCommand>> {
+        let mut commands: Vec<Arc<dyn SlashCommand>> = Vec::new();
+        for server in servers.iter().filter(|server| server.entry().is_enabled()) {
+            let offer = server.offer();
+            let name =
+                |prompt: &Value| prompt.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let own: Vec<String> = offer.prompts.iter().map(name).collect();
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            let names = Names::default().of(&server.name(), &own);
+            for (prompt, name) in offer.prompts.iter().zip(names) {
+                commands.push(Arc::new(Prompt::new(name, prompt, server, self.control.downgrade())));
+            }
+        }
+        commands
+    }
+
     /// The tools for resources, if some server offers any.
-    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<(Arc<dyn Tool>, String)> {
+    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<Arc<dyn Tool>> {
         let widest = with_resources(servers).map(|server| server.entry().exposure()).min();
-        let tools = widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control));
-        tools.into_iter().flatten().map(|tool| (tool, "mcp resources".to_owned())).collect()
+        widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control)).unwrap_or_default()
     }
 
     fn weak(&self) -> Weak<dyn Servers> {
@@ -315,6 +393,12 @@ impl Mcp {
         wanted.filter(|server| !server.wait(until, cancel)).map(|server| server.name()).collect()
     }
 
+    /// Waits for enabled servers that are `wanted`, for as long as one of their requests may take.
+    fn wait_long(&self, wanted: impl Fn(&Entry) -> bool, cancel: &CancelToken) {
+        let longest = self.servers().iter().map(|server| server.entry().timeout()).max().unwrap_or_default();
+        self.wait_for(|entry| entry.is_enabled() && wanted(entry), Instant::now() + longest, cancel);
+    }
+
     fn find(&self, name: &str) -> Result<Arc<Server>, String> {
         let servers = self.servers();
         let names: Vec<String> = servers.iter().map(|server| server.name()).collect();
@@ -325,6 +409,45 @@ impl Mcp {
     /// Connects anew.
     pub fn reconnect(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
         self.find(name)?.reconnect(cancel)
+    }
+
+    /// Signs in to a server, and connects to it.
+    pub fn login(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
+        let server = self.find(name)?;
+        let resource = self.resource(&server)?;
+        let challenge = match server.state() {
+            State::NeedsSignIn(challenge) => challenge,
+            _ => match server.client(cancel) {
+                Ok(_) => {
+                    self.show(format!("Already signed in to the MCP server \"{name}\""));
+                    return Ok(());
+                }
+                Err(Fault::SignIn(challenge)) => challenge,
+                Err(fault) => return Err(server.error(fault)),
+            },
+        };
+        let ui = self.control.ui().ok_or("Nobody can be asked here: use pi mcp login in a shell")?;
+        let asker = SignIn { server: name.to_owned(), ui };
+        let signed_in = resource.sign_in(challenge.as_deref(), &asker, cancel);
+        signed_in.map_err(|error| server.error(format_args!("cannot sign in: {}", error.message)))?;
+        server.reconnect(cancel)
+    }
+
+    /// Forgets the sign-in to a server, and closes the connection.
+    pub fn logout(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
+        let server = self.find(name)?;
+        let removed = self.resource(&server)?.sign_out(cancel).map_err(|error| error.message)?;
+        if !removed {
+            self.show(format!("There is no sign-in to the MCP server \"{name}\""));
+        }
+        server.close(Instant::now() + END);
+        Ok(())
+    }
+
+    fn resource(&self, server: &Server) -> Result<Resource, String> {
+        let config = self.control.config();
+        access::sign_in(&server.entry(), &config.services, self.dirs.agent())
+            .ok_or_else(|| server.error("it has no sign-in of its own"))
     }
 
     /// Changes a server, here and in the file that defines it; in the project's own file with `in_project`.
@@ -365,6 +488,38 @@ impl Mcp {
 }
 
 impl Hooks for Mcp {
+    fn settle(&self) {
+        self.follow_config();
+    }
+
+    fn wants(&self, event: &str) -> bool {
+        match event {
+            "tool_call" => true,
+            "input" => with_resources(&self.servers()).next().is_some(),
+            _ => false,
+        }
+    }
+
+    /// A script waits for the servers that it may call; a prompt gets the resources that it names.
+    fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
+        if event["type"] == "input" {
+            let text = event["text"].as_str().unwrap_or_default();
+            let servers: Vec<Arc<Server>> = with_resources(&self.servers()).cloned().collect();
+            let brought = mention::read(text, &servers, cancel);
+            brought.errors.into_iter().for_each(|error| (self.tell)(true, error));
+            if !brought.text.is_empty() || !brought.images.is_empty() {
+                let text = format!("{text}{}", brought.text);
+                let mut images = event["images"].as_array().cloned().unwrap_or_default();
+                images.extend(brought.images);
+                let _ = fold(event, Ok(json!({"action": "transform", "text": text, "images": images})));
+            }
+        } else if event["toolName"] == codemode::NAME {
+            let code = event["input"]["code"].as_str().unwrap_or_default();
+            let looks = LOOKING.iter().any(|name| code.contains(name));
+            self.wait_long(|entry| looks || code.contains(&config::namespace(&entry.name)), cancel);
+        }
+    }
+
     fn before_prompt(&self, cancel: &CancelToken) {
         self.follow_config();
         // A server that is not known yet is being connected to since it was configured.
@@ -396,12 +551,12 @@ impl Hooks for Mcp {
 
 impl Servers for Mcp {
     fn wait(&self, call: &Invocation<'_>) {
-        let servers = self.servers();
-        let longest = servers.iter().map(|server| server.entry().timeout()).max().unwrap_or_default();
-        self.wait_for(Entry::is_enabled, Instant::now() + longest, call.cancel);
+        self.wait_long(|_| true, call.cancel);
+        // A server is connected a moment before its tools are registered.
+        self.update();
     }
 
-    fn searched(&self) -> Vec<(Arc<dyn Tool>, String)> {
+    fn searched(&self) -> Vec<Arc<dyn Tool>> {
         self.inside().searched.clone()
     }
 

@@ -9,7 +9,7 @@ use super::peer::{MESSAGE_MAX, Peer, Transport};
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::line::{Frame, Frames};
 use crate::runtime::service;
-use crate::tools::process::{self, Program, Served};
+use crate::tools::process::peer::{self as process, PeerProcess, Program};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,11 +26,13 @@ const WORDS_MAX: usize = 2000;
 const ERROR_LINE_MAX: usize = 16 << 10;
 /// Time for a server to end by itself when its stdin is closed.
 const GRACE: Duration = Duration::from_millis(500);
+/// Time for the rest of stderr when all processes have ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub struct Stdio {
     /// None once closed.
     outbox: Mutex<Option<Sender<Vec<u8>>>>,
-    served: Arc<Mutex<Served>>,
+    process: Arc<PeerProcess>,
     words: Arc<Mutex<Vec<u8>>>,
     /// Disconnected once the server's output is over.
     read: Receiver<()>,
@@ -45,13 +47,19 @@ pub fn environment(env: &[(String, String)]) -> BTreeMap<OsString, OsString> {
 
 /// Starts `program` as the server `name`, and lets `peer` receive what it says.
 pub fn start(program: &Program, name: &str, peer: &Peer, log: &Arc<Log>) -> Result<Stdio, Fault> {
-    let failed = |error: std::io::Error| Fault::Failed(error.to_string());
-    let (served, pipes) = process::serve(program).map_err(failed)?;
-    let served = Arc::new(Mutex::new(served));
+    let failed = |error: std::io::Error| {
+        Fault::Failed(format!(
+            "Cannot start {} in {}: {error}",
+            program.path.display(),
+            program.cwd.display()
+        ))
+    };
+    let process::Peer { mut stdin, stdout, stderr, process } = process::start(program).map_err(failed)?;
+    let process = Arc::new(process);
     let words: Arc<Mutex<Vec<u8>>> = Arc::default();
     let (outbox, messages) = bounded::<Vec<u8>>(OUTBOX);
     let (alive, read) = bounded::<()>(0);
-    let mut stdin = pipes.stdin;
+    let (silent, words_over) = bounded::<()>(0);
     let write = move || {
         for mut message in messages {
             message.push(b'\n');
@@ -62,23 +70,33 @@ pub fn start(program: &Program, name: &str, peer: &Peer, log: &Arc<Log>) -> Resu
     };
     let errors = {
         let (words, log, name) = (words.clone(), log.clone(), name.to_owned());
-        move || read_errors(pipes.stderr, &words, &log, &name)
+        move || {
+            let _silent = silent;
+            read_errors(stderr, &words, &log, &name);
+        }
     };
     let receive = {
-        let (peer, served, words) = (peer.clone(), served.clone(), words.clone());
+        let (peer, process, words) = (peer.clone(), process.clone(), words.clone());
         move || {
             let _alive = alive;
-            read_messages(pipes.stdout, &peer);
-            end(&peer, &served, &words);
+            read_messages(stdout, &peer);
+            let code = end(&process);
+            // What it wrote last says why it ended.
+            let _ = words_over.recv_timeout(LAST_WORDS);
+            peer.closed(Fault::Closed(end_text(code, &lock(&words))));
         }
     };
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work).map(drop).map_err(failed)
+        let thread = thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work);
+        thread.map(drop).map_err(|error| {
+            process.kill();
+            failed(error)
+        })
     };
     spawn("mcp-write", Box::new(write))?;
     spawn("mcp-stderr", Box::new(errors))?;
     spawn("mcp-read", Box::new(receive))?;
-    Ok(Stdio { outbox: Mutex::new(Some(outbox)), served, words, read })
+    Ok(Stdio { outbox: Mutex::new(Some(outbox)), process, words, read })
 }
 
 fn read_messages(stdout: PipeReader, peer: &Peer) {
@@ -95,22 +113,23 @@ fn read_messages(stdout: PipeReader, peer: &Peer) {
     }
 }
 
-/// The output is over: so is the server.
-fn end(peer: &Peer, served: &Mutex<Served>, words: &Mutex<Vec<u8>>) {
-    let mut served = lock(served);
-    served.wait(Instant::now() + GRACE);
-    let code = served.end();
-    drop(served);
-    let mut text = match code {
+/// Ends a server whose output is over. Gives its exit code.
+fn end(process: &PeerProcess) -> Option<i32> {
+    process.ended().recv_timeout(GRACE).unwrap_or_else(|_| {
+        process.kill();
+        process.ended().recv_timeout(GRACE).unwrap_or_default()
+    })
+}
+
+fn end_text(code: Option<i32>, words: &[u8]) -> String {
+    let end = match code {
         Some(code) => format!("the server ended with exit code {code}"),
         None => "the server ended".to_owned(),
     };
-    let words = lock(words);
-    if !words.is_empty() {
-        text.push_str(&format!(":\n{}", String::from_utf8_lossy(&words).trim_end()));
+    match String::from_utf8_lossy(words).trim_end() {
+        "" => end,
+        words => format!("{end}:\n{words}"),
     }
-    drop(words);
-    peer.closed(Fault::Closed(text));
 }
 
 /// Logs stderr line by line, and keeps its end.
@@ -162,10 +181,10 @@ impl Transport for Stdio {
         if self.read.recv_deadline(until.min(Instant::now() + GRACE)) == Err(DISCONNECTED) {
             return;
         }
-        lock(&self.served).terminate();
+        self.process.terminate();
         if self.read.recv_deadline(until) != Err(DISCONNECTED) {
             // Its pipes close with it, and so do the threads that read them.
-            lock(&self.served).end();
+            self.process.kill();
         }
     }
 
@@ -181,6 +200,6 @@ const DISCONNECTED: crossbeam_channel::RecvTimeoutError = crossbeam_channel::Rec
 impl Drop for Stdio {
     fn drop(&mut self) {
         lock(&self.outbox).take();
-        lock(&self.served).end();
+        self.process.kill();
     }
 }

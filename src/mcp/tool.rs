@@ -2,10 +2,10 @@
 
 use super::config::Exposure;
 use super::result::Maker;
-use super::search::{self, Document};
 use super::server::Server;
 use crate::agent::call::{Arguments, CallInfo};
-use crate::agent::tool::{self, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::agent::tool::{self, Invocation, Namespace, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::codemode::search::{self, Document};
 use crate::llm::message::ToolSpec;
 use crate::runtime::control::Control;
 use serde_json::{Value, json};
@@ -32,6 +32,7 @@ impl ServerTool {
         name: String,
         tool: &Value,
         exposure: Exposure,
+        namespace: &Arc<Namespace>,
         server: &Arc<Server>,
         control: &Control,
     ) -> Self {
@@ -63,6 +64,7 @@ impl ServerTool {
                 Exposure::Codemode | Exposure::Deferred => tool::Exposure::Deferred,
                 Exposure::Hidden => tool::Exposure::Hidden,
             },
+            namespace: Some(namespace.clone()),
             ..ToolInfo::default()
         };
         Self { info, own_name, server: server.clone(), control: control.clone() }
@@ -125,8 +127,8 @@ pub trait Servers: Send + Sync {
     /// Waits for servers that are being connected to.
     fn wait(&self, call: &Invocation<'_>);
 
-    /// The tools that a search can find, with what is said of their servers.
-    fn searched(&self) -> Vec<(Arc<dyn Tool>, String)>;
+    /// The tools that a search can find.
+    fn searched(&self) -> Vec<Arc<dyn Tool>>;
 
     /// The servers with resources.
     fn with_resources(&self) -> Vec<Arc<Server>>;
@@ -189,18 +191,11 @@ impl Tool for SearchTool {
             let name = &tool.info().spec.name;
             all.iter().any(|(known, active)| !active && known.info().spec.name == *name)
         };
-        let found: Vec<_> = servers.searched().into_iter().filter(|(tool, _)| is_open(tool)).collect();
-        let documents: Vec<Document> = found
-            .iter()
-            .map(|(tool, server)| {
-                let spec = &tool.info().spec;
-                Document::new(&spec.name, &spec.description, &spec.parameters, server.clone())
-            })
-            .collect();
+        let found: Vec<_> = servers.searched().into_iter().filter(is_open).collect();
+        let documents: Vec<Document> = found.iter().map(|tool| Document::of(tool.info())).collect();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
         let ranked = search::rank(query, &documents, limit as usize);
-        let matches: Vec<_> =
-            ranked.iter().filter_map(|at| found.get(*at)).map(|(tool, _)| tool.info()).collect();
+        let matches: Vec<_> = ranked.iter().filter_map(|at| found.get(*at)).map(|tool| tool.info()).collect();
         let names: Vec<String> = matches.iter().map(|info| info.spec.name.clone()).collect();
         if names.is_empty() {
             let text = "No tool fits. Try other words, or fewer.";

@@ -1,11 +1,19 @@
-//! Adapters from a surface to the runtime: print, JSON, RPC, ACP, the interactive terminal.
+//! Adapters from a surface to the runtime: print, JSON, RPC, ACP, MCP, the interactive terminal.
 
 #[cfg(feature = "acp")]
 pub mod acp;
 pub mod exit;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+mod form;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+pub mod host;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod output;
+#[cfg(any(feature = "acp", feature = "mcp"))]
+mod peer;
 mod pending;
 pub mod print;
 mod quiet;

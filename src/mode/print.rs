@@ -68,6 +68,9 @@ fn ask(
     mut listener: impl FnMut(&Event<'_>) -> Result<(), Fatal>,
 ) -> Result<(), Fatal> {
     let rest = prompts.rest.into_iter().map(|text| (text, Vec::new()));
+    if let Some(cut_off) = session.control().cut_off() {
+        report::note(format_args!("{cut_off}"));
+    }
     session.open("startup");
     for (text, images) in prompts.first.into_iter().chain(rest) {
         if cancel.is_cancelled() {

@@ -4,6 +4,7 @@
 //! killed. A second signal, or two seconds without an end, ends the process immediately; children are killed
 //! even then.
 
+use crate::base::patience::patience;
 use crate::runtime::{self, CancelToken};
 use crossbeam_channel::{Sender, bounded};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
@@ -84,7 +85,7 @@ pub fn watch(run: CancelToken) -> io::Result<Watch> {
             let (sender, over) = bounded::<()>(0);
             ended = Some((sender, Instant::now()));
             let deadline = move || {
-                if over.recv_timeout(GRACE) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
+                if over.recv_timeout(patience(GRACE)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
                     leave(signal);
                 }
             };

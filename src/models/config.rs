@@ -107,6 +107,22 @@ impl ModelsFile {
     }
 }
 
+/// Reads a provider that another program registers: an entry as in `models.json`, with the fields of programs
+/// left out.
+pub fn lent(provider: &str, entry: &Value) -> Result<ProviderConfig, String> {
+    let mut entry = entry.clone();
+    whole_numbers(&mut entry);
+    if let Some(fields) = entry.as_object_mut() {
+        let name = fields.remove("displayName");
+        fields.remove("name");
+        fields.extend(name.map(|name| ("name".to_owned(), name)));
+        ["oauth", "streams"].iter().for_each(|name| drop(fields.remove(*name)));
+        fields.retain(|_, value| !value.is_null());
+    }
+    let config: ProviderConfig = serde_json::from_value(entry).map_err(|error| error.to_string())?;
+    verify(provider, &config).map(|()| config)
+}
+
 /// Checks that `config` can be applied to the provider's models, with one model as an example.
 fn verify(provider: &str, config: &ProviderConfig) -> Result<(), String> {
     let built_in = catalogue::first(provider);

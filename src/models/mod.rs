@@ -63,6 +63,8 @@ pub struct Registry {
     file: Arc<ModelsFile>,
     /// Fetched models that are newer than the catalogue.
     newer: Arc<remote::Store>,
+    /// Providers of other programs, which come before those of the file.
+    lent: Arc<Vec<(String, ProviderConfig)>>,
     /// Models found at run time by provider, in order of arrival.
     added: Vec<(String, Vec<Model>)>,
     /// The ids that an account may use, for providers whose sign-in lists them.
@@ -103,6 +105,11 @@ impl Registry {
         warnings
     }
 
+    /// Replaces the providers that other programs have registered.
+    pub fn lend(&mut self, providers: Vec<(String, ProviderConfig)>) {
+        self.lent = Arc::new(providers);
+    }
+
     /// Replaces the models found at run time by those of `other`.
     pub fn add_found_by(&mut self, other: &Self) {
         self.added.clone_from(&other.added);
@@ -129,7 +136,7 @@ impl Registry {
     /// The providers that have models: built-in ones, those of `models.json`, and those found at run time.
     pub fn providers(&self) -> Vec<&str> {
         let mut names: Vec<&str> = catalogue::providers().collect();
-        let own = self.file.providers.iter();
+        let own = self.lent.iter().chain(&self.file.providers);
         let own = own.filter(|(_, config)| !config.models.is_empty());
         let own = own.map(|(name, _)| name.as_str());
         for name in own.chain(self.added.iter().map(|(name, _)| name.as_str())) {
@@ -142,7 +149,8 @@ impl Registry {
 
     /// The entry of a provider in `models.json`.
     pub fn provider_config(&self, provider: &str) -> Option<&ProviderConfig> {
-        self.file.provider(provider)
+        let lent = self.lent.iter().find(|(name, _)| name == provider).map(|(_, config)| config);
+        lent.or_else(|| self.file.provider(provider))
     }
 
     /// The key and headers that `models.json` sets for a provider and for its model `id`.

@@ -87,7 +87,7 @@ impl Agent {
 /// Loads the definitions of `places` and those that are built in.
 pub fn load(places: &Places<'_>) -> (Agents, Vec<Diagnostic>) {
     let (mut agents, mut diagnostics) = (Vec::new(), Vec::new());
-    for source in places.files(Kind::Agents) {
+    for source in places.files(Kind::Agents, false) {
         let path = source.path.clone();
         let text = text_file::read(&path, &source.bounds);
         match text.and_then(|text| parse(&text)) {
@@ -233,7 +233,15 @@ mod tests {
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let settings = Settings::default();
         let loaded = |is_trusted: bool| {
-            load(&Places { agent: &agent, home: None, cwd: &cwd, settings: &settings, is_trusted })
+            load(&Places {
+                agent: &agent,
+                home: None,
+                cwd: &cwd,
+                settings: &settings,
+                is_trusted,
+                packages: &[],
+                named_packages: &[],
+            })
         };
         for (is_trusted, first) in [(true, "project"), (false, "user")] {
             let (agents, diagnostics) = loaded(is_trusted);

@@ -28,7 +28,7 @@ pub struct Skill {
 /// Loads skills from `places`, unless `only_named` is set, and from the paths `named` on the command line.
 pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Skill>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let mut sources = if only_named { Vec::new() } else { places.files(Kind::Skills) };
+    let mut sources = places.files(Kind::Skills, only_named);
     for path in named {
         let message = match places.named(Kind::Skills, path) {
             None => "skill path does not exist",
@@ -221,7 +221,15 @@ mod tests {
         if is_trusted {
             settings.add_project(&cwd);
         }
-        let places = Places { agent: &agent, home: Some(&home), cwd: &cwd, settings: &settings, is_trusted };
+        let places = Places {
+            agent: &agent,
+            home: Some(&home),
+            cwd: &cwd,
+            settings: &settings,
+            is_trusted,
+            packages: &[],
+            named_packages: &[],
+        };
         let named: Vec<PathBuf> = named.iter().map(|name| root.join(name)).collect();
         let (skills, diagnostics) = load(&places, only_named, &named);
         let prefix = format!("{}/", root.display());
@@ -266,7 +274,7 @@ mod tests {
         let found: Vec<_> = ["j", "d", "b", "h"]
             .iter()
             .filter_map(|name| skills.iter().find(|skill| skill.name == *name))
-            .map(|skill| (skill.source.found, skill.source.scope, skill.source.base.is_some()))
+            .map(|skill| (skill.source.found.clone(), skill.source.scope, skill.source.base.is_some()))
             .collect();
         assert_eq!(
             found,

@@ -3,6 +3,7 @@
 use super::text_file::Bounds;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -13,12 +14,16 @@ pub enum Scope {
 }
 
 /// How the file was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Named in the settings or on the command line.
     Named,
     /// Found in a standard folder.
     Looked,
+    /// Named by `--extension`, or in a package that is.
+    Flag,
+    /// Part of a package, whose source is given as it was written.
+    Package(Arc<str>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,13 +42,15 @@ impl Source {
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         json.insert("path".into(), self.path.to_string_lossy().into());
-        let found = match self.found {
-            Found::Named => "local",
-            Found::Looked => "auto",
+        let (source, origin) = match &self.found {
+            Found::Named => ("local", "top-level"),
+            Found::Looked => ("auto", "top-level"),
+            Found::Flag => ("cli", "top-level"),
+            Found::Package(source) => (&**source, "package"),
         };
-        json.insert("source".into(), found.into());
+        json.insert("source".into(), source.into());
         json.insert("scope".into(), self.scope.name().into());
-        json.insert("origin".into(), "top-level".into());
+        json.insert("origin".into(), origin.into());
         if let Some(base) = &self.base {
             json.insert("baseDir".into(), base.to_string_lossy().into());
         }

@@ -20,7 +20,7 @@ pub struct Template {
 /// Loads templates from `places`, unless `only_named` is set, and from the paths `named` on the command line.
 pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Template>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let mut sources = if only_named { Vec::new() } else { places.files(Kind::Prompts) };
+    let mut sources = places.files(Kind::Prompts, only_named);
     for path in named {
         match places.named(Kind::Prompts, path) {
             Some(files) => sources.extend(files),
@@ -251,7 +251,15 @@ mod tests {
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let (mut settings, _) = Settings::load(&agent);
         settings.add_project(&cwd);
-        let places = Places { agent: &agent, home: None, cwd: &cwd, settings: &settings, is_trusted: true };
+        let places = Places {
+            agent: &agent,
+            home: None,
+            cwd: &cwd,
+            settings: &settings,
+            is_trusted: true,
+            packages: &[],
+            named_packages: &[],
+        };
         let named: Vec<PathBuf> = named.iter().map(|name| scratch.path().join(name)).collect();
         let (templates, diagnostics) = load(&places, false, &named);
         let root = format!("{}/", scratch.path().display());

@@ -8,6 +8,8 @@ use super::config::{Config, ToolOverrides};
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
+use crate::llm::options::Outside;
+use crate::models::config::{self, ProviderConfig};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -21,6 +23,9 @@ pub struct Addition {
     pub shortcuts: Vec<(String, Arc<dyn SlashCommand>)>,
     /// Sections of the system prompt: name and text.
     pub sections: Vec<(String, String)>,
+    pub renderer: Option<Arc<dyn Renderer>>,
+    pub completers: Vec<Arc<dyn Completer>>,
+    pub providers: Vec<Provider>,
     /// The `sourceInfo` that other programs are told.
     pub source: Value,
 }
@@ -51,6 +56,62 @@ pub trait SlashCommand: Send + Sync {
         let _ = (prefix, cancel);
         Vec::new()
     }
+}
+
+/// A provider with its models.
+#[derive(Clone)]
+pub struct Provider {
+    pub name: String,
+    /// As in `models.json`.
+    pub config: ProviderConfig,
+    /// The registration that `config` was read from, to see whether something has changed.
+    pub entry: Value,
+    /// Answers the requests to its models; otherwise they go to its URL.
+    pub outside: Option<Arc<dyn Outside>>,
+}
+
+impl Provider {
+    /// Reads a registration: an entry of `models.json`, with a `name`.
+    pub fn read(entry: Value, outside: Option<Arc<dyn Outside>>) -> Result<Self, String> {
+        let name = entry["name"].as_str().unwrap_or_default().to_owned();
+        let config = config::lent(&name, &entry).map_err(|why| format!("Provider \"{name}\": {why}"))?;
+        Ok(Self { name, config, entry, outside })
+    }
+}
+
+impl PartialEq for Provider {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry == other.entry
+    }
+}
+
+/// Draws parts of the conversation in place of the program.
+pub trait Renderer: Send + Sync {
+    /// True if it draws such a part: a `message` or an `entry` of the custom type `name`, a call (`toolCall`) or
+    /// a result (`toolResult`) of the tool `name`.
+    fn draws(&self, kind: &str, name: &str) -> bool;
+
+    /// The lines of a part, which has the form of the request `render` of extensions; none for the program's own
+    /// form. Waits for others.
+    fn draw(&self, part: Value, cancel: &CancelToken) -> Option<Vec<String>>;
+}
+
+/// The text around the cursor of the editor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typed {
+    pub lines: Vec<String>,
+    /// Line of the cursor, and its UTF-16 unit in there.
+    pub line: usize,
+    pub column: usize,
+    /// True if the user has asked for proposals.
+    pub is_asked: bool,
+}
+
+/// Proposes texts for the editor.
+pub trait Completer: Send + Sync {
+    /// The text before the cursor that a proposal replaces, and the proposals; none if it knows nothing here. Waits
+    /// for others.
+    fn complete(&self, typed: &Typed, cancel: &CancelToken) -> Option<(String, Vec<Completion>)>;
 }
 
 /// A proposal for the arguments of a command.
@@ -126,6 +187,19 @@ impl Additions {
         all.map(|(key, action)| (key.as_str(), action))
     }
 
+    pub fn completers(&self) -> Vec<Arc<dyn Completer>> {
+        self.0.iter().flat_map(|(_, addition)| addition.completers.iter().cloned()).collect()
+    }
+
+    pub fn providers(&self) -> Vec<Provider> {
+        self.0.iter().flat_map(|(_, addition)| addition.providers.iter().cloned()).collect()
+    }
+
+    pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {
+        let mut renderers = self.0.iter().filter_map(|(_, addition)| addition.renderer.as_ref());
+        renderers.find(|renderer| renderer.draws(kind, name)).cloned()
+    }
+
     pub fn add_sections(&self, sections: &mut Map<String, Value>) {
         for (name, text) in self.0.iter().flat_map(|(_, addition)| &addition.sections) {
             sections.insert(name.clone(), text.as_str().into());
@@ -192,7 +266,8 @@ impl ToolOverrides {
 }
 
 impl Config {
-    pub(super) fn admits(&self, tool: &ToolInfo) -> Option<bool> {
+    /// True if an added tool is active at first; none if it cannot be used at all.
+    pub fn admits(&self, tool: &ToolInfo) -> Option<bool> {
         let settings = self.settings.texts("defaultTools");
         self.over.tools.admit(tool, settings.as_deref())
     }
@@ -237,9 +312,8 @@ mod tests {
         Addition {
             tools: tools.iter().map(|name| tool(name, Exposure::Direct)).collect(),
             commands: commands.iter().map(|name| Arc::new(Named(name)) as Arc<dyn SlashCommand>).collect(),
-            shortcuts: Vec::new(),
             sections: tools.iter().map(|name| ((*name).to_owned(), "text".to_owned())).collect(),
-            source: Value::Null,
+            ..Addition::default()
         }
     }
 

@@ -3,66 +3,36 @@
 //! The thread of a call asks its question: while nobody answers, only that call waits, and an abort ends the
 //! wait like any tool. A mode implements [`Approver`] to show questions; without an approver, every call that
 //! needs approval is denied.
+//!
+//! Not here: which calls need approval (`permission`).
 
-use crate::agent::call::{Arguments, CallInfo};
+use super::config::Config;
+use super::permission::{self, Always, Call, Effect, Entry, Mode, Place, Policy, Scope, Subject, Verdict};
+use crate::agent::call::{Arguments, Body, CallInfo, Kind};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::tools::Workspace;
+use crate::tools::path;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde_json::{Map, Value};
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the model is told of a call that the user denied; a reason follows a colon.
 pub const DENIED: &str = "The user denied this call";
 
-/// The tools whose calls need approval.
+/// What the command line says about approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    pub ask: Ask,
-    /// Names of tools whose calls never need approval, whatever `ask` says.
+    /// The mode, instead of the one of the settings.
+    pub mode: Option<Mode>,
+    /// Names of tools whose calls need no approval.
     pub allowed: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Ask {
-    #[default]
-    Nothing,
-    All,
-    /// Calls of every tool that is not marked as read-only.
-    Writes,
-    /// Calls of the tools with these names.
-    Named(Vec<String>),
-}
-
-impl Ask {
-    /// Parses `all`, `writes`, or tool names separated by commas.
-    pub fn parse(text: &str) -> Self {
-        match text.trim() {
-            "all" => Self::All,
-            "writes" => Self::Writes,
-            names => {
-                let names = names.split(',').map(str::trim);
-                Self::Named(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
-            }
-        }
-    }
-}
-
-impl Rules {
-    fn cover(&self, tool: &ToolInfo) -> bool {
-        let name = &tool.spec.name;
-        let is_asked = match &self.ask {
-            Ask::Nothing => false,
-            Ask::All => true,
-            Ask::Writes => !tool.reads_only,
-            Ask::Named(names) => names.contains(name),
-        };
-        is_asked && !self.allowed.contains(name)
-    }
-}
-
 /// A tool call that waits for approval.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Question<'a> {
     /// The tool call's id.
     pub id: &'a str,
@@ -71,6 +41,17 @@ pub struct Question<'a> {
     pub arguments: &'a Map<String, Value>,
     /// The name of the helper that makes the call; `None` for a call of the session itself.
     pub helper: Option<&'a str>,
+    /// What can be allowed for good, the narrowest first. Empty if a rule asks about the call each time.
+    pub always: Vec<Always>,
+    /// The rule that asks; `None` if the mode does.
+    pub asked_by: Option<String>,
+}
+
+impl<'a> Question<'a> {
+    /// Makes a question about a call of the session.
+    pub fn new(id: &'a str, tool: &'a ToolInfo, arguments: &'a Map<String, Value>) -> Self {
+        Self { id, tool, arguments, helper: None, always: Vec::new(), asked_by: None }
+    }
 }
 
 impl Question<'_> {
@@ -84,8 +65,8 @@ impl Question<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     Allow,
-    /// Allows the call, and all later calls of its tool while the program runs.
-    AllowAlways,
+    /// Allows the call, and while the program runs all calls that these rules are about.
+    AllowAlways(Vec<String>),
     /// Runs the call with these arguments instead, after they are checked against the tool's schema.
     Change(Map<String, Value>),
     /// Refuses the call. The model is told the reason, if there is one.
@@ -154,14 +135,54 @@ pub fn excerpt(text: &str, chars_max: usize) -> String {
 pub trait Approver: Send + Sync {
     /// Waits for a decision. Must return soon after `cancel` is cancelled; the result is then ignored.
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision;
+
+    /// Takes a call that needs approval. True if its question waits until those before are answered, which may
+    /// answer it, too.
+    fn takes_turns(&self, call: &str) -> bool {
+        let _ = call;
+        false
+    }
+
+    /// Called for a call that has waited, and is allowed without a question.
+    fn allowed(&self, call: &str) {
+        let _ = call;
+    }
 }
 
-/// A session's approver, and the tools that are allowed while the program runs. Both are kept when the
-/// session changes to another conversation.
-#[derive(Default)]
+/// A session's approver and its rules. The mode and the rules that the user has chosen are kept when the session
+/// changes to another conversation.
 pub(super) struct Approvals {
     approver: Mutex<Option<Arc<dyn Approver>>>,
-    always: Mutex<HashSet<String>>,
+    state: Mutex<State>,
+    /// Holds one item while a question is open that others wait for.
+    turn: (Sender<()>, Receiver<()>),
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { approver: Mutex::default(), state: Mutex::default(), turn: bounded(1) }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// The policy of the configuration.
+    policy: Policy,
+    workspace: Option<Arc<Workspace>>,
+    /// The mode and the rules of this session.
+    mode: Option<Mode>,
+    entries: Vec<Entry>,
+}
+
+impl State {
+    fn policy(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        policy.entries.extend(self.entries.iter().cloned());
+        if let Some(mode) = &self.mode {
+            policy.mode = mode.clone();
+        }
+        policy
+    }
 }
 
 impl Approvals {
@@ -169,43 +190,159 @@ impl Approvals {
         *self.approver.lock().unwrap_or_else(PoisonError::into_inner) = Some(approver);
     }
 
-    /// Wraps each tool that needs approval under `rules` so that its calls ask first. Other tools are
-    /// returned unchanged.
-    pub fn guard(self: &Arc<Self>, rules: &Rules, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the rules of a configuration.
+    pub fn follow(&self, config: &Config) {
+        let Rules { mode, allowed } = &config.over.approval;
+        let cwd = &config.workspace.cwd;
+        let policy = Policy::new(mode.as_ref(), allowed, &config.settings, cwd);
+        let mut state = self.state();
+        (state.policy, state.workspace) = (policy, Some(config.workspace.clone()));
+    }
+
+    /// Returns the mode and all rules.
+    pub fn policy(&self) -> Policy {
+        self.state().policy()
+    }
+
+    /// Sets the mode of this session.
+    pub fn set_mode(&self, mode: Mode) {
+        self.state().mode = Some(mode);
+    }
+
+    /// Adds a rule for this session, or says why it cannot be read.
+    pub fn add(&self, effect: Effect, text: &str) -> Result<(), String> {
+        let rule = permission::Rule::parse(text).map_err(|fault| format!("The rule {text:?} {fault}"))?;
+        let entry = Entry { effect, scope: Scope::Session, rule };
+        let mut state = self.state();
+        if !state.entries.contains(&entry) {
+            state.entries.push(entry);
+        }
+        Ok(())
+    }
+
+    /// Removes a rule of this session.
+    pub fn remove(&self, entry: &Entry) {
+        self.state().entries.retain(|other| other != entry);
+    }
+
+    /// Wraps each tool so that its calls are decided on first.
+    pub fn guard(self: &Arc<Self>, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         let guard = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
-            if rules.cover(tool.info()) {
-                Arc::new(Guarded { tool: tool.clone(), approvals: self.clone() })
-            } else {
-                tool.clone()
-            }
+            Arc::new(Guarded { tool: tool.clone(), approvals: self.clone() })
         };
         tools.iter().map(guard).collect()
     }
 
-    pub fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
-        let name = &question.tool.spec.name;
-        let always = || self.always.lock().unwrap_or_else(PoisonError::into_inner);
-        if always().contains(name) {
+    /// Decides on a call by the rules, or asks. `info` describes the call.
+    pub fn decide(&self, question: Question<'_>, info: &CallInfo<'_>, cancel: &CancelToken) -> Decision {
+        let workspace = self.state().workspace.clone();
+        let Some(workspace) = workspace else {
             return Decision::Allow;
-        }
+        };
+        let judge = || judged(&self.policy(), &question, info, &workspace);
+        let mut judged = judge();
         let approver = {
             let approver = self.approver.lock();
             approver.unwrap_or_else(PoisonError::into_inner).clone()
         };
-        let Some(approver) = approver else {
-            return Decision::Deny(Some(format!(
-                "Tool \"{name}\" needs approval, and there is nobody to ask. To allow it: --allow-tools {name}"
-            )));
+        let asking = approver.as_ref().filter(|_| matches!(judged, Ok(Some(_))));
+        let turn = asking.filter(|approver| approver.takes_turns(question.id)).map(|_| &self.turn);
+        if let Some((begin, _)) = turn {
+            select! {
+                send(begin, ()) -> _ => {}
+                recv(cancel.receiver()) -> _ => return Decision::Deny(None),
+            }
+            // What was answered for good meanwhile may answer this, too.
+            judged = judge();
+            if let (Ok(None), Some(approver)) = (&judged, &approver) {
+                approver.allowed(question.id);
+            }
+        }
+        let decision = match judged {
+            Ok(None) => Decision::Allow,
+            Ok(Some((asked_by, always))) => {
+                let question = Question { asked_by, always, ..question.clone() };
+                approver.map_or_else(|| nobody(&question), |approver| approver.decide(&question, cancel))
+            }
+            Err(reason) => Decision::Deny(Some(reason)),
         };
-        let decision = approver.decide(question, cancel);
-        if decision == Decision::AllowAlways {
-            always().insert(name.clone());
+        if let Decision::AllowAlways(rules) = &decision {
+            // They were proposed, and so can be read.
+            rules.iter().for_each(|rule| drop(self.add(Effect::Allow, rule)));
+        }
+        if let Some((_, end)) = turn {
+            let _ = end.try_recv();
         }
         decision
     }
 }
 
-/// A tool whose calls ask for approval first.
+/// The decision where nobody can be asked.
+fn nobody(question: &Question<'_>) -> Decision {
+    let name = &question.tool.spec.name;
+    let how = match &question.asked_by {
+        Some(rule) => format!("The rule \"{rule}\" asks for it"),
+        None => format!("To allow it: --allow-tools {name}"),
+    };
+    Decision::Deny(Some(format!("Tool \"{name}\" needs approval, and there is nobody to ask. {how}")))
+}
+
+/// The rule that asks about a call, if one does, and what can be allowed for good.
+type Asked = (Option<String>, Vec<Always>);
+
+/// Returns `None` for a call that is allowed; the rule that asks, and what can be allowed for good; or why the
+/// call is refused.
+fn judged(
+    policy: &Policy,
+    question: &Question<'_>,
+    info: &CallInfo<'_>,
+    workspace: &Workspace,
+) -> Result<Option<Asked>, String> {
+    if policy.is_empty() {
+        return Ok(None);
+    }
+    let real = |path: &Path| workspace.backend.canonical(path).ok();
+    let cwd = &workspace.cwd;
+    let folders: Vec<PathBuf> =
+        [cwd.clone()].into_iter().chain(real(cwd).filter(|real| real != cwd)).collect();
+    let resolve = |given: &str| {
+        let Ok(path) = path::resolve(workspace, given) else {
+            return Vec::new();
+        };
+        let real = real(&path).filter(|real| *real != path);
+        [path].into_iter().chain(real).collect()
+    };
+    let place = Place { folders: &folders, home: workspace.home.as_deref(), resolve: &resolve };
+    let subject = match (&info.body, info.path) {
+        (Body::Command { command, .. }, _) => Subject::Command(command.text().and_then(|text| {
+            let shell = workspace.options.shell_path.as_deref().unwrap_or("bash");
+            permission::is_known_shell(shell).then(|| permission::parse_command(text)).flatten()
+        })),
+        (_, Some(place)) => {
+            Subject::Path { paths: resolve(place.text()), is_folder: info.kind == Kind::Search }
+        }
+        (_, None) => Subject::Other,
+    };
+    let call = Call {
+        tool: &question.tool.spec.name,
+        reads_only: question.tool.reads_only,
+        subject,
+        arguments: question.arguments,
+        place: &place,
+    };
+    match permission::judge(policy, &call) {
+        Verdict::Allow => Ok(None),
+        Verdict::Ask(None) => Ok(Some((None, permission::proposals(policy, &call)))),
+        Verdict::Ask(rule) => Ok(Some((rule, Vec::new()))),
+        Verdict::Deny(reason) => Err(reason),
+    }
+}
+
+/// A tool whose calls are decided on first.
 struct Guarded {
     tool: Arc<dyn Tool>,
     approvals: Arc<Approvals>,
@@ -225,14 +362,14 @@ impl Tool for Guarded {
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
-        let question =
-            Question { id: call.id, tool: self.tool.info(), arguments: call.arguments, helper: None };
-        let decision = self.approvals.decide(&question, call.cancel);
+        let question = Question::new(call.id, self.tool.info(), call.arguments);
+        let info = self.tool.describe(call.arguments);
+        let decision = self.approvals.decide(question, &info, call.cancel);
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
         match decision {
-            Decision::Allow | Decision::AllowAlways => self.tool.run(call),
+            Decision::Allow | Decision::AllowAlways(_) => self.tool.run(call),
             Decision::Change(arguments) => {
                 let spec = &self.tool.info().spec;
                 let arguments = self.tool.prepare(arguments);
@@ -256,25 +393,6 @@ mod tests {
             reads_only,
             ..ToolInfo::default()
         }
-    }
-
-    #[test]
-    fn rules_say_which_tools_are_asked_about() {
-        let rows = [
-            ("all", "", [true, true, true]),
-            ("writes", "", [false, true, true]),
-            ("writes", "bash", [false, false, true]),
-            ("read, own,", "", [true, false, true]),
-            ("", "", [false, false, false]),
-        ];
-        for (ask, allowed, expected) in rows {
-            let rules =
-                Rules { ask: Ask::parse(ask), allowed: allowed.split(',').map(str::to_owned).collect() };
-            let tools = [tool("read", true), tool("bash", false), tool("own", false)];
-            let covered = tools.map(|tool| rules.cover(&tool));
-            assert_eq!(covered, expected, "{ask} without {allowed}");
-        }
-        assert!(!Rules::default().cover(&tool("bash", false)));
     }
 
     #[test]
@@ -309,18 +427,27 @@ mod tests {
 
     #[test]
     fn always_is_asked_once_and_nobody_is_a_no() {
+        let scratch = crate::tools::testing::TempDir::create();
         let (approvals, cancel) = (Approvals::default(), CancelToken::new());
+        approvals.state().workspace = Some(Arc::new(scratch.workspace()));
+        approvals.set_mode(Mode::Writes);
         let (bash, write) = (tool("bash", false), tool("write", false));
         let arguments = json!({}).as_object().cloned().unwrap_or_default();
         let ask = |tool: &ToolInfo| {
-            let question = Question { id: "1", tool, arguments: &arguments, helper: None };
-            approvals.decide(&question, &cancel)
+            let question = Question::new("1", tool, &arguments);
+            approvals.decide(question, &CallInfo::default(), &cancel)
         };
         assert!(matches!(ask(&bash), Decision::Deny(Some(reason)) if reason.contains("--allow-tools bash")));
-        approvals.set_approver(Arc::new(Says(Decision::AllowAlways)));
-        assert_eq!(ask(&bash), Decision::AllowAlways);
+        let always = Decision::AllowAlways(vec!["bash".into()]);
+        approvals.set_approver(Arc::new(Says(always.clone())));
+        assert_eq!(ask(&bash), always);
         approvals.set_approver(Arc::new(Says(Decision::Deny(None))));
         assert_eq!(ask(&bash), Decision::Allow);
         assert_eq!(ask(&write), Decision::Deny(None));
+        // A rule that asks is not overruled.
+        approvals.add(Effect::Ask, "bash").unwrap();
+        assert_eq!(ask(&bash), Decision::Deny(None));
+        approvals.set_mode(Mode::ReadOnly);
+        assert!(matches!(ask(&write), Decision::Deny(Some(reason)) if reason.starts_with("Read-only")));
     }
 }

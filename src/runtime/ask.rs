@@ -7,6 +7,7 @@ use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub const NAME: &str = "ask";
 
@@ -20,8 +21,9 @@ const QUESTIONS_MAX: usize = 8;
 const OPTIONS_MAX: usize = 12;
 
 /// The tool for a user who is reached through `ui`. It is not active before it is chosen.
-pub fn addition(ui: Arc<dyn Ui>) -> Addition {
-    Addition { tools: vec![Arc::new(AskTool { info: info(), ui })], ..Addition::default() }
+/// A question that nobody answers for `limit` gets its recommended answer, if it has one.
+pub fn addition(ui: Arc<dyn Ui>, limit: Option<Duration>) -> Addition {
+    Addition { tools: vec![Arc::new(AskTool { info: info(), ui, limit })], ..Addition::default() }
 }
 
 fn info() -> ToolInfo {
@@ -59,6 +61,7 @@ fn info() -> ToolInfo {
 struct AskTool {
     info: ToolInfo,
     ui: Arc<dyn Ui>,
+    limit: Option<Duration>,
 }
 
 /// A question of a call.
@@ -90,7 +93,8 @@ impl<'a> Question<'a> {
 impl AskTool {
     /// The answers to a question; `None` if it was dismissed.
     fn answers(&self, question: &Question<'_>, call: &Invocation<'_>) -> Option<Vec<String>> {
-        let ask = |dialog: &Dialog<'_>| self.ui.ask(dialog, None, call.cancel);
+        let limit = self.limit.filter(|_| question.recommended.is_some());
+        let ask = |dialog: &Dialog<'_>| self.ui.ask(dialog, limit, call.cancel);
         let own_words = || {
             let input = Dialog::Input { title: question.text, placeholder: None };
             ask(&input).filter(|text| !text.trim().is_empty())
@@ -115,7 +119,21 @@ impl AskTool {
                 [] => question.text.to_owned(),
                 chosen => format!("{}\nChosen: {}", question.text, chosen.join(", ")),
             };
-            let answer = ask(&Dialog::Select { title: &title, options: &labels })?;
+            let asked = Instant::now();
+            let answer = match ask(&Dialog::Select { title: &title, options: &labels }) {
+                Some(answer) => answer,
+                // Nobody was there. What was chosen already counts.
+                None if limit.is_some_and(|limit| asked.elapsed() >= limit)
+                    && !call.cancel.is_cancelled() =>
+                {
+                    if chosen.is_empty() {
+                        let best = question.recommended.and_then(|at| question.options.get(at));
+                        chosen.extend(best.map(|best| format!("{best} (nobody answered in time)")));
+                    }
+                    return Some(chosen);
+                }
+                None => return None,
+            };
             match answer.as_str() {
                 ENOUGH if !chosen.is_empty() => return Some(chosen),
                 OTHER => match own_words() {
@@ -173,7 +191,6 @@ mod tests {
     use crate::llm::message::text_of;
     use crate::llm::model::Model;
     use std::sync::Mutex;
-    use std::time::Duration;
 
     /// Gives these answers, and keeps what was asked.
     struct Script(Mutex<(Vec<Option<&'static str>>, Vec<String>)>);
@@ -197,7 +214,7 @@ mod tests {
     #[track_caller]
     fn check(question: Value, answers: &[Option<&'static str>], asked: &[&str], told: &str) {
         let ui = Arc::new(Script(Mutex::new((answers.to_vec(), Vec::new()))));
-        let tool = AskTool { info: info(), ui: ui.clone() };
+        let tool = AskTool { info: info(), ui: ui.clone(), limit: None };
         let (cancel, model) = (CancelToken::new(), Model::default());
         let arguments = json!({"questions": [question]});
         let call = Invocation {

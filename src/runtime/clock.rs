@@ -24,6 +24,14 @@ pub fn age(time: &str) -> String {
     }
 }
 
+/// Returns the age of an ISO 8601 time as an adverb: `just now`, `5m ago`.
+pub fn ago(time: &str) -> String {
+    match age(time).as_str() {
+        "now" => "just now".into(),
+        age => format!("{age} ago"),
+    }
+}
+
 /// Formats an ISO 8601 time as local `HH:MM`, with the date before it on days other than today. `None` if it
 /// cannot be parsed.
 pub fn local_time(time: &str) -> Option<String> {

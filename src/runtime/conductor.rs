@@ -10,11 +10,12 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
+use super::tap::HookTap;
 use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
-use crate::agent::tool::{Tool, ToolOutput};
+use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
@@ -25,7 +26,9 @@ use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
 use crate::session::entry::ContextEdit;
+use crate::tools;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Connects one run of the agent's loop to its session.
@@ -45,6 +48,8 @@ pub(super) struct Conductor<'a> {
     /// True if the model was reminded of open items.
     pub is_reminded: bool,
     pub hooked: Hooked,
+    /// Calls whose changes of files are looked at, with the number of each.
+    pub looking: HashMap<String, u64>,
     /// What handlers have made of the run before it began.
     pub system_prompt: Option<String>,
     /// Turns of the run.
@@ -215,10 +220,26 @@ impl Host for Conductor<'_> {
         call: &ToolCall,
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Refusal> {
-        self.hooked.tool_call(call, arguments, self.cancel)
+        let agent = self.control.agent();
+        let tool = agent.tools.iter().map(|tool| tool.info()).find(|info| info.spec.name == call.name);
+        if let Some(reason) = tool.and_then(|tool| self.control.refusal_while_planning(tool)) {
+            return Err(Refusal { reason, terminate: false });
+        }
+        let arguments = self.hooked.tool_call(call, arguments, self.cancel)?;
+        let changes = &self.config.workspace.changes;
+        changes.prepare();
+        if tool.is_some_and(changes_unknown)
+            && let Some(number) = changes.begin(&call.name, &call.id, self.cancel)
+        {
+            self.looking.insert(call.id.clone(), number);
+        }
+        Ok(arguments)
     }
 
     fn after_call(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: &mut bool) {
+        if let Some(number) = self.looking.remove(&call.id) {
+            self.config.workspace.changes.end(&call.name, &call.id, number);
+        }
         self.hooked.tool_result(call, output, is_error, self.cancel);
     }
 
@@ -273,7 +294,9 @@ impl Host for Conductor<'_> {
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
         let session = self.control.log().header().id.clone();
         let services = &self.config.services;
-        services.request(&agent.model, agent.thinking, &session, self.cancel)
+        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
+        request.options.tap = HookTap::new(&self.hooked, &agent.model, self.cancel);
+        Ok(request)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
@@ -305,6 +328,13 @@ impl Host for Conductor<'_> {
         let mode = self.control.state().switches.interrupt;
         mode == InterruptMode::Immediate && !self.control.queues().steering.is_empty()
     }
+}
+
+/// True for a tool that may change files which it does not name before.
+fn changes_unknown(tool: &ToolInfo) -> bool {
+    let name = tool.spec.name.as_str();
+    // Built-in tools tell what they change. Helpers change what their own tools change.
+    !tools::names().any(|built_in| built_in == name) && (!tool.reads_only || name == "task")
 }
 
 /// A message to the model that is shown to the user, too.

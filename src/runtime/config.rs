@@ -5,14 +5,16 @@
 //! [`configure`].
 
 use super::approval;
+use super::command_hook::rule::HookRules;
 use super::expand::Commands;
 use super::limit::Limits;
 use super::outcome::Wanted;
 use super::output_dir::{Beside, Passing};
+use super::permission::Policy;
 use super::prompt::Source;
 use super::selection::{self, Selection};
 use super::service::Services;
-use super::undo::Journal;
+use super::undo::{Journal, Watch};
 use crate::agent::queue::QueueMode;
 use crate::agent::tool::Tool;
 use crate::auth::credential::Credentials;
@@ -23,6 +25,7 @@ use crate::models::resolve::{self, Scoped};
 use crate::resources::agent::{self, Agents};
 use crate::resources::context_file::{self, ContextFile};
 use crate::resources::dirs::Dirs;
+use crate::resources::package::{self, Package};
 use crate::resources::place::{self, Kind, Places};
 use crate::resources::prompt::{self, UserPrompts};
 use crate::resources::settings::Settings;
@@ -65,15 +68,17 @@ pub struct Config {
     /// The models that the user can cycle through, in the user's order; all models if empty.
     pub scope: Vec<Scoped>,
     pub limits: Limits,
-    pub approval: approval::Rules,
     /// The JSON value that each run must end with, if any.
     pub wanted: Option<Arc<Wanted>>,
+    /// Commands that run at events.
+    pub hooks: Arc<HookRules>,
     /// Definitions of agents, for helpers.
     pub agents: Agents,
     /// The overrides that the configuration was made with.
     pub over: Overrides,
     /// The folder that paths of the overrides are relative to.
     pub started_in: PathBuf,
+    pub agent_dir: PathBuf,
 }
 
 impl Config {
@@ -198,6 +203,10 @@ pub struct Inputs {
     pub services: Services,
     /// True if parts of the program will add tools: names that are not known yet may be theirs.
     pub adds_tools: bool,
+    /// Packages of the settings.
+    packages: Vec<Package>,
+    /// Packages, folders and files of `--extension`.
+    pub named_packages: Vec<Package>,
 }
 
 impl Inputs {
@@ -212,7 +221,40 @@ impl Inputs {
             warn(&text);
         }
         let services = Services::new(registry, credentials, &settings, dirs.agent());
-        Self { dirs, cwd, started_in, settings, is_trusted: false, services, adds_tools: false }
+        let mut inputs = Self {
+            dirs,
+            cwd,
+            started_in,
+            settings,
+            is_trusted: false,
+            services,
+            adds_tools: false,
+            packages: Vec::new(),
+            named_packages: Vec::new(),
+        };
+        inputs.find_packages();
+        inputs
+    }
+
+    /// Reads the packages of the settings. Gives what is wrong with entries.
+    fn find_packages(&mut self) -> Vec<String> {
+        let (packages, problems) = package::configured(&self.places());
+        self.packages = packages;
+        problems
+    }
+
+    /// Why packages of the settings are not used.
+    pub fn package_faults(&self) -> impl Iterator<Item = String> {
+        self.packages.iter().filter_map(Package::fault)
+    }
+
+    /// Reads the settings again: the user's, and the project's if it is trusted.
+    pub fn read_settings(&mut self) {
+        self.settings = Settings::load(self.dirs.agent()).0;
+        if self.is_trusted {
+            self.settings.add_project(&self.cwd);
+        }
+        self.find_packages();
     }
 
     /// Changes the working folder. Its project is untrusted until [`Inputs::trust`] is called.
@@ -230,6 +272,7 @@ impl Inputs {
             let diagnostics = self.settings.add_project_as(&self.cwd, &snapshot.settings);
             diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
         }
+        self.find_packages().iter().for_each(|problem| warn(problem));
         self.services.follow(&self.settings);
     }
 
@@ -277,6 +320,7 @@ impl Inputs {
             true => Default::default(),
             false => context_file::load(self.dirs.agent(), &self.cwd, self.dirs.home()),
         };
+        self.package_faults().for_each(|fault| warn(&fault));
         diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
         of_themes.iter().for_each(|text| warn(text));
         diagnostics = of_prompts;
@@ -294,9 +338,7 @@ impl Inputs {
                 None => missing.push(format!("Theme path does not exist: {}", path.display())),
             }
         }
-        if !over.no_themes {
-            files.extend(places.files(Kind::Themes));
-        }
+        files.extend(places.files(Kind::Themes, over.no_themes));
         let files = files.into_iter().map(|source| source.path).collect();
         (Themes { files, wanted: over.use_theme.clone() }, missing)
     }
@@ -308,6 +350,8 @@ impl Inputs {
             cwd: &self.cwd,
             settings: &self.settings,
             is_trusted: self.is_trusted,
+            packages: &self.packages,
+            named_packages: &self.named_packages,
         }
     }
 
@@ -337,8 +381,13 @@ pub struct Place {
 
 impl Place {
     /// Makes the place for the conversation of `log`. `over` wraps the backend, for instance to read files
-    /// from an editor before the disk.
-    pub fn new(log: &Log, sandbox: Option<Arc<Sandbox>>, over: Option<&Over>) -> Self {
+    /// from an editor before the disk. `watch` tells what commands change.
+    pub fn new(
+        log: &Log,
+        sandbox: Option<Arc<Sandbox>>,
+        over: Option<&Over>,
+        watch: Option<Arc<Watch>>,
+    ) -> Self {
         let disk: Arc<dyn Backend> = match sandbox {
             Some(sandbox) => Arc::new(Confined { sandbox }),
             None => Arc::new(Local),
@@ -349,7 +398,8 @@ impl Place {
         };
         match log.path() {
             Some(path) => {
-                Self { backend, outputs: Arc::new(Beside::new(path)), changes: Arc::new(Journal::new(path)) }
+                let changes = Arc::new(Journal::watching(path, watch));
+                Self { backend, outputs: Arc::new(Beside::new(path)), changes }
             }
             None => Self { backend, outputs: Arc::new(Passing::default()), changes: Arc::new(Forgotten) },
         }
@@ -385,6 +435,10 @@ pub fn configure(
         changes: place.changes,
         vault: inputs.services.vault().clone(),
     });
+    let (hooks, problems) = HookRules::parse(inputs.settings.both("hooks"));
+    problems.iter().for_each(|problem| warn(problem));
+    let policy = Policy::new(None, &[], &inputs.settings, &inputs.cwd);
+    policy.faults.iter().for_each(|fault| warn(fault));
     let mut unspoken = |_: &dyn Display| {};
     let warn: Warn<'_> = if inputs.adds_tools { &mut unspoken } else { warn };
     let active = active_tools(&over.tools, &inputs.settings, &workspace, warn);
@@ -409,11 +463,12 @@ pub fn configure(
         themes,
         scope,
         limits: over.limits.clone().or(&inputs.settings),
-        approval: over.approval.clone(),
         wanted: over.wanted.clone(),
+        hooks: Arc::new(hooks),
         agents,
         over: over.clone(),
         started_in: inputs.started_in,
+        agent_dir: inputs.dirs.agent().to_owned(),
         services: inputs.services,
         settings: inputs.settings,
     };

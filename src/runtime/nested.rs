@@ -44,6 +44,20 @@ pub struct Nested {
     pub messages: Vec<AgentMessage>,
 }
 
+/// What came of a call, and whether it has failed.
+fn result_of(result: Result<ToolOutput, ToolError>) -> (ToolOutput, bool) {
+    match result {
+        Ok(output) => {
+            let is_error = output.is_error;
+            (output, is_error)
+        }
+        Err(ToolError { message, details, structured }) => {
+            let structured = structured.map(|data| *data);
+            (ToolOutput { details, structured, ..ToolOutput::text(message) }, true)
+        }
+    }
+}
+
 impl Control {
     /// Calls a tool of the session from inside another one: checked, asked about and hooked as the calls of the model
     /// are. A failure is a result, too; gives whether it is one.
@@ -56,15 +70,30 @@ impl Control {
         cancel: &CancelToken,
     ) -> (ToolOutput, bool) {
         let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, ..ToolCall::default() };
-        let (mut output, mut is_error) = match self.execute_checked(&call, update, cancel) {
-            Ok(output) => (output, false),
-            Err(ToolError { message, details, structured }) => {
-                let structured = structured.map(|data| *data);
-                (ToolOutput { details, structured, ..ToolOutput::text(message) }, true)
-            }
-        };
+        let (mut output, mut is_error) = result_of(self.execute_checked(&call, update, cancel));
         self.hooked().tool_result(&call, &mut output, &mut is_error, cancel);
         (output, is_error)
+    }
+
+    /// Runs a built-in tool for a tool that has taken its place. Nobody is asked and no hook runs: both were for the
+    /// call that this one is a part of.
+    pub fn execute_builtin(
+        &self,
+        id: &str,
+        name: &str,
+        arguments: &Map<String, Value>,
+        update: &(dyn Fn(ToolOutput) + Sync),
+        cancel: &CancelToken,
+    ) -> (ToolOutput, bool) {
+        let run = || {
+            let tool = self.builtin(name).ok_or_else(|| ToolError::new(format!("Tool {name} not found")))?;
+            let spec = &tool.info().spec;
+            let shaped = tool.prepare(arguments.clone());
+            let arguments = schema::validate(&spec.name, &spec.parameters, &shaped)?;
+            let model = self.models().current();
+            tool.run(&Invocation { id, arguments: &arguments, cancel, model: &model, update })
+        };
+        result_of(run())
     }
 
     fn execute_checked(
@@ -76,6 +105,9 @@ impl Control {
         let tool = self
             .callable(&call.name)
             .ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
+        if let Some(reason) = self.refusal_while_planning(tool.info()) {
+            return Err(ToolError::new(reason));
+        }
         let shaped = tool.prepare(call.arguments.clone());
         let spec = &tool.info().spec;
         let arguments = schema::validate(&spec.name, &spec.parameters, &shaped)?;
@@ -168,6 +200,7 @@ impl Session {
         let done = match task {
             Task::Prompt(message, streaming) => self.ask_again(message, streaming, listener),
             Task::Append(message) => self.append_message(message, listener),
+            Task::Discover => self.discover("startup"),
             Task::Ask(ask, reply) => {
                 // Who asked may have gone.
                 let _ = reply.try_send(self.answer(ask, listener));

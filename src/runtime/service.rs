@@ -1,5 +1,6 @@
 //! Models, keys, timeouts and other settings for the requests of a session.
 
+use super::addition::Provider;
 use super::local_servers::LocalServers;
 use crate::agent::run::Request;
 use crate::auth::credential::Credentials;
@@ -33,6 +34,8 @@ pub struct Services {
     /// True if requests to routers that list their clients contain pi's name.
     pub names_itself: bool,
     pub local_servers: LocalServers,
+    /// Providers of other programs.
+    lent: Vec<Provider>,
     /// The provider and the URL of `--base-url`, which takes precedence over other URLs of that provider.
     pub base_url: Option<(String, String)>,
 }
@@ -67,6 +70,7 @@ impl Services {
             block_images: false,
             names_itself: false,
             local_servers: LocalServers::new(agent),
+            lent: Vec::new(),
             base_url: None,
         };
         services.follow(settings);
@@ -95,6 +99,21 @@ impl Services {
         self.registry.add_found_by(&old.registry);
         self.base_url.clone_from(&old.base_url);
         self.local_servers.clone_from(&old.local_servers);
+    }
+
+    /// Takes the providers of other programs in place of those before. False if nothing changed.
+    pub fn lend(&mut self, providers: Vec<Provider>) -> bool {
+        if self.lent == providers {
+            return false;
+        }
+        let configs = providers.iter().map(|provider| (provider.name.clone(), provider.config.clone()));
+        self.registry.lend(configs.collect());
+        self.lent = providers;
+        true
+    }
+
+    pub fn has_lent(&self, providers: &[Provider]) -> bool {
+        self.lent == providers
     }
 
     /// Returns the store of secrets.
@@ -167,6 +186,10 @@ impl Services {
                 delay_ms_max: self.retry.provider_max_retry_delay_ms,
             },
             vault: self.vault().clone(),
+            outside: {
+                let mut lent = self.lent.iter();
+                lent.find(|provider| provider.name == model.provider).and_then(|known| known.outside.clone())
+            },
             ..StreamOptions::default()
         };
         Ok(Request { model, options })

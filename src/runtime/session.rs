@@ -11,6 +11,7 @@ use super::config::Config;
 use super::control::{self, Begin, Control, Parts, Ticket};
 use super::event::{Event, Listener};
 use super::expand::Commands;
+use super::hook::Preparation;
 use super::limit::TimeLimit;
 use super::outcome;
 use super::succession::Succession;
@@ -25,6 +26,7 @@ use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
 use crate::tools::Workspace;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 pub struct Session {
@@ -122,13 +124,33 @@ impl Session {
     /// first event; an error before that call means that the prompt was refused.
     pub fn ask(
         &mut self,
-        mut ticket: Ticket,
+        ticket: Ticket,
         message: AgentMessage,
         accepted: &mut dyn FnMut(),
         listener: Listener<'_>,
     ) -> Result<(), Fatal> {
-        let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
+        self.start(ticket, Some(message), accepted, listener)
+    }
+
+    /// Continues a run that was cut off, without a new message. Calls without a result are not run again.
+    pub fn go_on(
+        &mut self,
+        ticket: Ticket,
+        accepted: &mut dyn FnMut(),
+        listener: Listener<'_>,
+    ) -> Result<(), Fatal> {
+        self.start(ticket, None, accepted, listener)
+    }
+
+    fn start(
+        &mut self,
+        mut ticket: Ticket,
+        message: Option<AgentMessage>,
+        accepted: &mut dyn FnMut(),
+        listener: Listener<'_>,
+    ) -> Result<(), Fatal> {
+        let cancel = ticket.cancel.clone();
         self.control.hooked().0.iter().for_each(|hooks| hooks.before_prompt(&cancel));
         self.refresh()?;
         // Without a key nothing is stored, so that no empty conversation is left.
@@ -203,14 +225,21 @@ impl Session {
     fn run_until_settled(
         &mut self,
         ticket: &mut Ticket,
-        message: AgentMessage,
+        message: Option<AgentMessage>,
         listener: Listener<'_>,
         cancel: &CancelToken,
     ) -> Result<(), Fatal> {
-        let mut messages = vec![message];
-        messages.append(&mut self.control.state().next_turn);
-        let preparation = self.control.prepare_run(&messages[0], cancel);
-        messages.extend(preparation.messages);
+        let mut preparation = Preparation::default();
+        let mut input = match message {
+            Some(message) => {
+                let mut messages = vec![message];
+                messages.append(&mut self.control.state().next_turn);
+                preparation = self.control.prepare_run(&messages[0], cancel);
+                messages.append(&mut preparation.messages);
+                Input::Prompt(messages)
+            }
+            None => Input::Continue,
+        };
         let mut conductor = Conductor {
             control: &self.control,
             config: &self.config,
@@ -220,6 +249,7 @@ impl Session {
             listener,
             cancel,
             hooked: self.control.hooked(),
+            looking: HashMap::new(),
             system_prompt: preparation.system_prompt,
             turns: 0,
             attempt: 0,
@@ -229,7 +259,6 @@ impl Session {
         };
         let mut agent = self.control.agent();
         conductor.compactor(&agent).check(Moment::BeforePrompt)?;
-        let mut input = Input::Prompt(messages);
         loop {
             let failure = run::run(&mut agent, input, &mut conductor, cancel)?;
             if conductor.ended_by.is_some() {

@@ -116,7 +116,7 @@ impl Setup {
             },
             ..Overrides::default()
         };
-        let place = Place::new(&log, None, None);
+        let place = Place::new(&log, None, None, None);
         let (mut config, mut tools) = configure(inputs, resources, &over, Vec::new(), place, &mut warn);
         config.tools.extend(self.own.iter().cloned());
         tools.extend(self.own);

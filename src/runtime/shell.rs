@@ -109,8 +109,13 @@ impl Shell {
                 told(text);
             }
         };
-        let request =
-            Request { command, timeout_seconds: None, session_variables: false, on_output: Some(&on_output) };
+        let request = Request {
+            call: "",
+            command,
+            timeout_seconds: None,
+            session_variables: false,
+            on_output: Some(&on_output),
+        };
         let run = bash::execute(&workspace, &request, &|_, _| {}, &self.cancel)
             .map_err(|error| Fatal(error.to_string()))?;
         let result = ShellResult {

@@ -6,14 +6,34 @@
 use super::config::Config;
 use super::control::Parts;
 use super::session::Session;
+use super::todo;
+use super::ui::{Change, Problem};
 use crate::agent::run::Fatal;
 pub use crate::session::upkeep::ImportedCopy;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Renew = Box<dyn FnMut(&Config) -> Result<Config, String> + Send>;
+type Renew = Box<dyn FnMut(&Config, &Renewal) -> Result<Config, String> + Send>;
+
+/// Why a configuration is made anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// Files may have changed. Programs that take part in sessions are started anew.
+    Reload,
+    /// Handlers have named further files.
+    Found(Found),
+}
+
+/// Files and folders of skills, prompt templates and themes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    pub skills: Vec<String>,
+    pub prompts: Vec<String>,
+    pub themes: Vec<String>,
+}
 
 /// Opens further conversations, and makes their configuration.
 pub struct Succession {
@@ -22,7 +42,15 @@ pub struct Succession {
     renew: Renew,
 }
 
-type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
+type Make = Box<dyn FnMut(Log, Folder) -> Result<Next, String> + Send>;
+
+/// A conversation to change to.
+pub struct Next {
+    pub parts: Parts,
+    /// Has programs that take part in sessions follow into the folder of the conversation. Called once the
+    /// conversation before has ended, and before the next one begins.
+    pub enter: Box<dyn FnOnce() + Send>,
+}
 
 /// The working folder for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +103,8 @@ impl Succession {
     /// from its log; `renew` reloads a configuration.
     pub fn new(
         store: Option<Store>,
-        make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
-        renew: impl FnMut(&Config) -> Result<Config, String> + Send + 'static,
+        make: impl FnMut(Log, Folder) -> Result<Next, String> + Send + 'static,
+        renew: impl FnMut(&Config, &Renewal) -> Result<Config, String> + Send + 'static,
     ) -> Self {
         Self { store, make: Box::new(make), renew: Box::new(renew) }
     }
@@ -146,8 +174,8 @@ impl Session {
             (Way::Open, Some(store)) => store.open(&path, &cwd),
             (Way::Open, None) => Log::open(&path, &cwd, SyncMode::Turn),
         };
-        let parts = (self.next()?.make)(log?, folder).map_err(NotOpened::Failed)?;
-        Ok(self.succeed(parts, if way == Way::Fork { "fork" } else { "resume" })?)
+        let next = (self.next()?.make)(log?, folder).map_err(NotOpened::Failed)?;
+        Ok(self.succeed(next, if way == Way::Fork { "fork" } else { "resume" })?)
     }
 
     /// Copies a session file to the sessions of this folder. Returns the path of the copy, and the copy to keep when
@@ -209,16 +237,57 @@ impl Session {
     pub fn reload(&mut self) -> Result<(), Fatal> {
         let config = self.control().config();
         self.tell("session_shutdown", json!({"reason": "reload"}));
-        let config = (self.next()?.renew)(&config).map_err(Fatal)?;
+        let config = (self.next()?.renew)(&config, &Renewal::Reload).map_err(Fatal)?;
         self.reconfigure(Arc::new(config));
         self.open("reload");
         Ok(())
     }
 
+    /// Asks handlers for further skills, prompt templates and themes, and takes them up.
+    pub fn discover(&mut self, reason: &str) -> Result<(), Fatal> {
+        let control = self.control().clone();
+        let cwd = self.cwd();
+        let mut found = Found::default();
+        let fields = || json!({"cwd": cwd.to_string_lossy(), "reason": reason});
+        control.hooked().ask("resources_discover", fields, control.root(), &mut |_, result| {
+            let Ok(result) = result else { return ControlFlow::Continue(()) };
+            let lists = [
+                ("skillPaths", &mut found.skills),
+                ("promptPaths", &mut found.prompts),
+                ("themePaths", &mut found.themes),
+            ];
+            for (name, list) in lists {
+                let paths = result[name].as_array().into_iter().flatten().filter_map(Value::as_str);
+                list.extend(paths.map(|path| cwd.join(path).to_string_lossy().into_owned()));
+            }
+            ControlFlow::Continue(())
+        });
+        // A session of an editor stays as it was opened.
+        if found == Found::default() || self.succession().is_none() {
+            return Ok(());
+        }
+        let config = control.config();
+        let config = (self.next()?.renew)(&config, &Renewal::Found(found)).map_err(Fatal)?;
+        self.reconfigure(Arc::new(config));
+        if let Some(ui) = control.ui() {
+            ui.show(Change::Resources);
+        }
+        Ok(())
+    }
+
     /// Waits a moment for handlers that are being started, and tells them that the session has begun.
-    pub fn open(&self, reason: &str) {
+    pub fn open(&mut self, reason: &str) {
         self.control().settle_hooks();
+        todo::show(self.control());
         self.tell("session_start", json!({"reason": reason}));
+        self.discover_or_report(if reason == "reload" { reason } else { "startup" });
+    }
+
+    fn discover_or_report(&mut self, reason: &str) {
+        if let Err(Fatal(error)) = self.discover(reason) {
+            let event = "resources_discover".to_owned();
+            self.control().report(&Problem { source: "resources".to_owned(), event, error });
+        }
     }
 
     fn permits(&self, event: &str, fields: Value) -> bool {
@@ -230,18 +299,24 @@ impl Session {
     }
 
     fn go_on_with(&mut self, log: Log, reason: &str) -> Result<(), Fatal> {
-        let parts = (self.next()?.make)(log, Folder::Own).map_err(Fatal)?;
-        self.succeed(parts, reason)
+        let next = (self.next()?.make)(log, Folder::Own).map_err(Fatal)?;
+        self.succeed(next, reason)
     }
 
     /// Goes on with another conversation, and tells of it.
-    fn succeed(&mut self, parts: Parts, reason: &str) -> Result<(), Fatal> {
+    fn succeed(&mut self, Next { parts, enter }: Next, reason: &str) -> Result<(), Fatal> {
         let target = parts.conversation.path().map(|path| path.to_string_lossy().into_owned());
         self.tell("session_shutdown", json!({"reason": reason, "targetSessionFile": target}));
         let previous = self.control().log().path().map(|path| path.to_string_lossy().into_owned());
-        self.replace(parts)?;
+        let replaced = self.replace(parts);
+        // Also if the file of the conversation before could not be closed: this one goes on.
+        enter();
+        replaced?;
+        self.control().restore_planning();
+        todo::show(self.control());
         self.control().settle_hooks();
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
+        self.discover_or_report("startup");
         Ok(())
     }
 

@@ -21,6 +21,8 @@ pub enum Task {
     Prompt(AgentMessage, Streaming),
     /// Adds a message to the conversation.
     Append(AgentMessage),
+    /// Asks handlers, which have come late, for further resources.
+    Discover,
     /// Anything that has an answer.
     Ask(Ask, Reply),
 }

@@ -5,6 +5,7 @@
 
 use super::addition::{Addition, OWN, Owner};
 use super::control::{Control, WeakControl};
+use super::ui::Change;
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
@@ -59,7 +60,7 @@ pub struct List(pub Vec<Item>);
 
 impl List {
     /// Reads the list in the details of a result.
-    fn of(details: &Value) -> Option<Self> {
+    pub fn of(details: &Value) -> Option<Self> {
         Vec::deserialize(details.get("todos")?).ok().map(Self)
     }
 
@@ -96,6 +97,25 @@ impl List {
             at = slot.parent.filter(|parent| *parent != position);
         }
         Self::default()
+    }
+
+    /// The open items for people, with those that are done folded; `None` if nothing is open.
+    fn panel(&self) -> Option<Vec<String>> {
+        const ITEMS_SHOWN: usize = 6;
+        let open: Vec<&Item> = self.0.iter().filter(|item| item.status.is_open()).collect();
+        let mut lines = vec![format!("To do: {} of {}", open.len(), self.0.len())];
+        let mut phase = None;
+        for item in open.iter().take(ITEMS_SHOWN) {
+            if item.phase != phase {
+                phase.clone_from(&item.phase);
+                lines.extend(phase.as_ref().map(|phase| format!("  {phase}")));
+            }
+            lines.push(format!("  [{}] {}", item.status.mark(), item.text));
+        }
+        if open.len() > ITEMS_SHOWN {
+            lines.push(format!("  … {} more", open.len() - ITEMS_SHOWN));
+        }
+        (!open.is_empty()).then_some(lines)
     }
 
     pub fn open(&self) -> usize {
@@ -195,6 +215,19 @@ impl std::fmt::Display for List {
     }
 }
 
+/// Shows the list of the branch where the user sees it, if the session has the tool.
+pub fn show(control: &Control) {
+    if control.snapshot().active_tools.iter().any(|name| name == NAME) {
+        show_list(control, &List::of_session(control));
+    }
+}
+
+fn show_list(control: &Control, list: &List) {
+    if let Some(ui) = control.ui() {
+        ui.show(Change::Widget { key: NAME.into(), lines: list.panel(), is_below: false });
+    }
+}
+
 /// The reminder to a model that stops while items are open; `None` if none is.
 pub fn reminder(messages: &[AgentMessage]) -> Option<String> {
     let list = List::in_messages(messages)?;
@@ -275,6 +308,7 @@ impl Tool for TodoTool {
         let mut list = known.unwrap_or_else(|| List::of_session(&control));
         list.apply(call.arguments)?;
         *last = Some((leaf, list.clone()));
+        show_list(&control, &list);
         let details = json!({"op": call.arguments.get("op"), "todos": list.0});
         Ok(ToolOutput::text(list.to_string()).with_details(details))
     }
@@ -326,6 +360,22 @@ mod tests {
             list.clone().apply(json!({"op": "done", "item": "9"}).as_object().unwrap()).unwrap_err();
         assert!(missing.starts_with("There is no item \"9\". The list:\n1. [x] a"), "{missing}");
         check(&mut list, json!({"op": "done"}), "item is needed: its text or its number");
-        assert_eq!(List::of(&json!({"todos": list.0})), Some(list));
+        assert_eq!(List::of(&json!({"todos": list.0})), Some(list.clone()));
+        let panel = ["To do: 2 of 4", "  Later", "  [/] c", "  [ ] d"];
+        check(
+            &mut list,
+            json!({"op": "start", "item": "3"}),
+            "1. [x] a\n# Later\n2. [ ] b\n3. [/] c\n# Others\n4. [ ] d\n3 of 4 open",
+        );
+        check(
+            &mut list,
+            json!({"op": "drop", "item": "2"}),
+            "1. [x] a\n# Later\n2. [-] b\n3. [/] c\n# Others\n4. [ ] d\n2 of 4 open",
+        );
+        assert_eq!(list.panel().unwrap(), panel);
+        for item in ["3", "4"] {
+            list.apply(json!({"op": "done", "item": item}).as_object().unwrap()).unwrap();
+        }
+        assert_eq!(list.panel(), None);
     }
 }

@@ -9,6 +9,7 @@ use super::control::{Control, Tree};
 use super::event::Listener;
 use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
+use super::todo;
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
@@ -137,6 +138,8 @@ impl Session {
         }
         drop(log);
         control.restore_tools();
+        control.restore_planning();
+        todo::show(control);
         *compactor.state = compaction::State::default();
         self.has_moved = true;
         let new_leaf = self.control().log().leaf().map(str::to_owned);

@@ -3,7 +3,9 @@
 //! A mode that can show something sets a [`Ui`] when it starts. Without one, questions are dismissed at once.
 
 use super::event::Event;
+use super::overlay::Overlay;
 use crate::base::cancel::CancelToken;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,9 +58,31 @@ pub enum Change {
     Footer(Option<Vec<String>>),
     Title(String),
     WorkingMessage(Option<String>),
+    /// False if running work is not shown above the editor.
+    WorkingVisible(bool),
+    WorkingIndicator(Option<Indicator>),
+    /// What stands for thinking that is not shown.
+    ThinkingLabel(Option<String>),
+    ToolsExpanded(bool),
+    /// A notification of the desktop, through the terminal.
+    DesktopNotify {
+        title: String,
+        body: String,
+    },
+    /// There are other skills, prompt templates or themes.
+    Resources,
+    /// What an extension draws of the tool call with this id is out of date.
+    Redraw(String),
     EditorText(String),
     /// Text that is put into the editor where the cursor is.
     Paste(String),
+}
+
+/// Frames that are shown in turn while work is running. None, and nothing is shown before the message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indicator {
+    pub frames: Vec<String>,
+    pub interval: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,16 +121,82 @@ pub struct Problem {
     pub error: String,
 }
 
+/// Room of a component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Cells that its lines may have.
+    pub width: usize,
+    pub rows: usize,
+    /// Cells of the screen.
+    pub columns: usize,
+}
+
+/// What a component has drawn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picture {
+    pub lines: Vec<String>,
+    /// Row and column.
+    pub cursor: Option<(usize, usize)>,
+    /// A new place for an overlay.
+    pub overlay: Option<Box<Overlay>>,
+    /// True for an overlay that is not to be seen on a screen of this size.
+    pub is_hidden: bool,
+}
+
+/// Where a component stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// Instead of the editor, with the focus, until it is closed.
+    Dialog,
+    /// Over the rest of the screen.
+    Overlay(Box<Overlay>),
+    /// As the editor: it is given all keys, and may have pi's own editor draw and take keys.
+    Editor,
+}
+
+/// A change of an overlay that stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrange {
+    Hidden(bool),
+    Focused(bool),
+}
+
 /// Something on the screen that its owner draws, and that gets the keys.
 pub trait Component: Send + Sync {
-    /// Says how much room it has: cells and rows.
-    fn resize(&self, width: usize, rows: usize);
+    /// Says how much room it has.
+    fn resize(&self, room: Room);
 
     /// Takes a key: as a terminal sends it, and its name as in `keybindings.json`.
     fn input(&self, data: &str, key: &str);
 
+    /// Says that it has the focus now, or has not any more.
+    fn focus(&self, is_focused: bool);
+
+    /// Has it drawn again.
+    fn redraw(&self);
+
     /// Takes it from the screen, whatever its owner wants.
     fn dismiss(&self);
+}
+
+/// A question to the surface itself, which it answers at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Cells of the screen.
+    Width,
+    EditorText,
+    /// Pi's own editor in so many cells: `lines` and `cursor`.
+    Editor(usize),
+    /// Colours of the theme of this name, otherwise of the one in use.
+    Theme(Option<String>),
+    Themes,
+    /// Changes to a theme: `success`, `error`.
+    SetTheme(String),
+    /// Keys by the ids of actions.
+    Keybindings,
+    ToolsExpanded,
+    /// Texts of the status line by their keys.
+    Statuses,
 }
 
 /// A surface that reaches the user. Called from many threads at once.
@@ -124,15 +214,19 @@ pub trait Ui: Send + Sync {
         let _ = event;
     }
 
-    /// Shows a component with the focus, under a number of the caller. False if there is no screen.
-    fn open(&self, number: u64, component: Arc<dyn Component>) -> bool {
-        let _ = (number, component);
+    /// Shows a component under a number of the caller. False if there is no screen.
+    fn open(&self, number: u64, component: Arc<dyn Component>, place: Place) -> bool {
+        let _ = (number, component, place);
         false
     }
 
-    /// Takes what a component has drawn: its lines, and the row and column of the cursor.
-    fn drawn(&self, number: u64, lines: Vec<String>, cursor: Option<(usize, usize)>) {
-        let _ = (number, lines, cursor);
+    /// Takes what a component has drawn.
+    fn drawn(&self, number: u64, picture: Picture) {
+        let _ = (number, picture);
+    }
+
+    fn arrange(&self, number: u64, arrange: Arrange) {
+        let _ = (number, arrange);
     }
 
     /// Takes a component from the screen.
@@ -140,19 +234,20 @@ pub trait Ui: Send + Sync {
         let _ = number;
     }
 
-    /// The width of the screen in cells.
-    fn width(&self) -> usize {
-        80
-    }
-
     /// True if somebody may answer questions.
     fn is_attended(&self) -> bool {
         true
     }
 
-    /// The text of the editor.
-    fn editor_text(&self) -> String {
-        String::new()
+    /// Answers a question about the screen. Null without one.
+    fn read(&self, query: Query) -> Value {
+        let _ = query;
+        Value::Null
+    }
+
+    /// Gives a key, as a terminal sends it, to pi's own editor.
+    fn editor_input(&self, data: String) {
+        let _ = data;
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files and folders beside a session file: kept tool outputs, the undo journal, and a mark that the user was
-//! told of a draft.
+//! Files and folders beside a session file: kept tool outputs, the undo journal, a mark that the user was told
+//! of a draft, and text that was not sent.
 //!
 //! Each is named after the session file, created on first use, and removed with the session.
 
@@ -32,6 +32,11 @@ pub fn told(session_file: &Path) -> PathBuf {
     session_file.with_extension("told")
 }
 
+/// Returns the file of text that was typed and not sent.
+pub fn unsent(session_file: &Path) -> PathBuf {
+    session_file.with_extension("unsent")
+}
+
 /// Hard-links or copies the kept outputs of the session `from` to the session `to`, so that a fork keeps its
 /// outputs after its parent is removed. Errors are ignored, since a conversation can continue without
 /// outputs.
@@ -61,7 +66,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     io::copy(&mut from, &mut to)
 }
 
-/// Removes everything beside a session file. The caller removes the file itself.
+/// Removes everything beside a session file, but text that was not sent. The caller removes the file itself.
 pub(super) fn remove(session_file: &Path) -> io::Result<()> {
     let folders = [outputs(session_file), undo(session_file)].map(std::fs::remove_dir_all);
     let told = std::fs::remove_file(told(session_file));

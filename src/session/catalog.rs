@@ -59,7 +59,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
         save(index, rows.iter().cloned().chain(others));
     }
     let mut infos: Vec<Info> = rows.into_iter().map(|row| row.info).collect();
-    infos.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
+    infos.sort_by(|a, b| b.by_activity(a).then_with(|| b.path.cmp(&a.path)));
     infos
 }
 

@@ -313,7 +313,8 @@ pub(super) fn remove_other_name(path: &Path, other: &Path) {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
+/// Locks a file; an error says that another process holds the lock.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     let held = failpoint::hit("session.lock").is_err();
     match file.try_lock() {
         Ok(()) if !held => Ok(()),
@@ -342,7 +343,7 @@ fn wait_for_lock(file: &File, path: &Path) -> Result<bool, SessionError> {
 }
 
 /// True if `path` leads to `file`.
-fn is_at(file: &File, path: &Path) -> bool {
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
     let place = |file: Metadata| (file.dev(), file.ino());
     file.metadata().is_ok_and(|file| path.metadata().is_ok_and(|there| place(there) == place(file)))
 }

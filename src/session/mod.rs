@@ -20,11 +20,13 @@ pub mod log;
 mod migrate;
 mod notice;
 mod place;
+pub mod prompt_history;
 pub mod search;
 pub mod store;
 #[cfg(test)]
 mod testing;
 pub mod tree;
+pub mod unsent;
 pub mod upkeep;
 
 pub use called_skill::CalledSkill;

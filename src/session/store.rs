@@ -314,7 +314,7 @@ pub(super) fn read_header(path: &Path) -> Option<Header> {
 }
 
 /// True if both paths are equal, or lead to one folder on disk.
-fn same_folder(a: &Path, b: &Path) -> bool {
+pub(super) fn same_folder(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 

@@ -20,11 +20,11 @@ pub fn remove(path: &Path) -> Result<(), SessionError> {
     // The session file is removed first: if this is interrupted, the rest belongs to no session and is found
     // as a leftover.
     std::fs::remove_file(path).map_err(fail())?;
-    let path = path.with_extension(match path.extension() {
-        Some(end) if end == "draft" => "",
-        _ => "jsonl",
-    });
-    let removed = backups(&path).iter().try_for_each(std::fs::remove_file);
+    let is_draft = path.extension().is_some_and(|end| end == "draft");
+    let path = path.with_extension(if is_draft { "" } else { "jsonl" });
+    // What was typed after a draft is offered on its own.
+    let unsent = Some(beside::unsent(&path)).filter(|unsent| !is_draft && unsent.exists());
+    let removed = backups(&path).iter().chain(&unsent).try_for_each(std::fs::remove_file);
     removed.and_then(|()| beside::remove(&path)).map_err(SessionError::io("remove what belongs to", &path))
 }
 
@@ -54,10 +54,10 @@ pub fn tell_once(draft: &Path) -> bool {
 
 /// Returns a session's file and everything that belongs to it.
 fn belongings(path: &Path) -> Vec<PathBuf> {
-    let folders = [beside::outputs(path), beside::undo(path)];
-    let folders = folders.into_iter().filter(|folder| folder.exists());
+    let others = [beside::outputs(path), beside::undo(path), beside::unsent(path)];
+    let others = others.into_iter().filter(|other| other.exists());
     let mut all = vec![path.to_owned()];
-    all.extend(backups(path).into_iter().chain(folders));
+    all.extend(backups(path).into_iter().chain(others));
     all
 }
 
@@ -174,7 +174,7 @@ pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
 }
 
 /// Finds leftovers in a session folder: folders without their session file, incomplete copies, and, if
-/// `drafts` is set, drafts whose process is gone.
+/// `drafts` is set, drafts and unsent text whose process is gone.
 pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
     let is_leftover = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -185,6 +185,7 @@ pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
                 path.is_dir() && !session.exists() && !draft_of(&session).exists()
             }
             "told" => path.is_file() && !draft_of(&path.with_extension("jsonl")).exists(),
+            "unsent" => drafts && path.is_file() && !file::is_held(path),
             "draft" => drafts && name.ends_with(".jsonl.draft") && !file::is_held(path),
             end => {
                 let cut_off = path.with_extension("");
@@ -254,7 +255,9 @@ mod tests {
     fn a_session_goes_with_all_that_belongs_to_it() {
         let scratch = TempDir::create();
         let path = scratch.write("s/a.jsonl", HEADER);
-        for name in ["s/a.outputs/pi-x-1.log", "s/a.undo/1", "s/a.jsonl.v1.bak", "s/a.jsonl.v2.bak1"] {
+        for name in
+            ["s/a.outputs/pi-x-1.log", "s/a.undo/1", "s/a.unsent", "s/a.jsonl.v1.bak", "s/a.jsonl.v2.bak1"]
+        {
             scratch.write(name, "x");
         }
         let others = ["s/ab.jsonl", "s/ab.outputs/x", "s/ab.jsonl.v1.bak", "s/z.jsonl"];
@@ -315,6 +318,7 @@ mod tests {
             "s/d.jsonl.draft",
             "s/d.outputs/x",
             "s/d.told",
+            "s/d.unsent",
             "s/a.told",
             "s/a.jsonl.v1.bak",
             "s/notes.txt",
@@ -329,7 +333,7 @@ mod tests {
             relative.map(|path| path.to_str().unwrap().to_owned()).collect()
         };
         assert_eq!(names(false), [cut_off.as_str(), "s/a.told", "s/gone.outputs", "s/gone.undo"]);
-        assert_eq!(names(true).len(), 5);
+        assert_eq!(names(true).len(), 6);
         for path in leftovers(&folder, true) {
             remove_leftover(&path).unwrap();
         }

@@ -6,9 +6,10 @@
 use super::sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Read, Seek};
+use std::io::{self, PipeReader, Read, Seek};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -39,7 +40,8 @@ pub trait Backend: Send + Sync {
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// The path with all links resolved; if it does not exist, with its nearest existing parent resolved.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Starts a command in a session of its own: no terminal, empty stdin, stdout and stderr merged in order.
+    /// Starts a command in a session of its own: no terminal, empty stdin if there is no input, stdout and stderr
+    /// merged in order.
     /// The error text is complete.
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>>;
     /// The sandbox that limits writing and the network, if there is one.
@@ -85,7 +87,32 @@ pub struct ShellCommand {
     pub env: BTreeMap<OsString, OsString>,
     /// True if processes that outlive the shell keep running when pi ends.
     pub keep_background: bool,
+    /// What the shell reads; nothing by default.
+    pub input: Option<Input>,
 }
+
+/// The reading end of a pipe. Clones are the same end.
+#[derive(Clone, Debug)]
+pub struct Input(Arc<PipeReader>);
+
+impl Input {
+    pub fn new(pipe: PipeReader) -> Self {
+        Self(Arc::new(pipe))
+    }
+
+    /// The end for a child.
+    pub fn for_child(&self) -> io::Result<Stdio> {
+        Ok(self.0.try_clone()?.into())
+    }
+}
+
+impl PartialEq for Input {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Input {}
 
 /// A running shell with all its descendants. Killed if dropped before its end.
 pub trait Child: Send {
@@ -100,6 +127,9 @@ pub trait Child: Send {
     /// Returns a function that kills all processes from any thread without waiting; `next` then ends soon. It
     /// has no effect after the end.
     fn killer(&self) -> Arc<dyn Fn() + Send + Sync>;
+
+    /// Returns a function that asks all processes to end, from any thread without waiting.
+    fn terminator(&self) -> Arc<dyn Fn() + Send + Sync>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ pub mod fold;
 pub mod grep;
 pub mod ignore;
 pub mod image;
+pub mod job;
 pub mod likeness;
 pub mod listing;
 pub mod local;

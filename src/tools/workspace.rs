@@ -1,6 +1,7 @@
 //! The context of a session's tools: folder, backend, settings, and observers.
 
 use super::backend::Backend;
+use crate::agent::CancelToken;
 use crate::llm::secret::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -76,6 +77,15 @@ pub trait Changes: Send + Sync {
     fn before(&self, change: &Change<'_>) -> Option<u64>;
     /// Withdraws the change with this number, which was not made.
     fn withdraw(&self, number: u64);
+    /// Called when tools are about to be used.
+    fn prepare(&self) {}
+    /// Called before a command, or another tool whose changes are not known beforehand. Returns a number for
+    /// [`Changes::end`], `None` if nobody looks at what it changes. May wait, and stops waiting on `cancel`.
+    fn begin(&self, _tool: &str, _call: &str, _cancel: &CancelToken) -> Option<u64> {
+        None
+    }
+    /// Called after the command for which `begin` returned `number`.
+    fn end(&self, _tool: &str, _call: &str, _number: u64) {}
     /// Called when the session moves to another file.
     fn follow(&self, _session_file: &Path) {}
 }
@@ -120,6 +130,31 @@ impl Drop for Noted<'_> {
         if let Some(number) = self.number {
             self.changes.withdraw(number);
         }
+    }
+}
+
+/// A command whose changes are looked at until this is dropped.
+#[must_use]
+pub(super) struct Looking<'a> {
+    changes: &'a dyn Changes,
+    tool: &'a str,
+    call: &'a str,
+    number: Option<u64>,
+}
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.changes.end(self.tool, self.call, number);
+        }
+    }
+}
+
+impl Workspace {
+    /// Records what changes until the result is dropped.
+    pub(super) fn look<'a>(&'a self, tool: &'a str, call: &'a str, cancel: &CancelToken) -> Looking<'a> {
+        let changes = &*self.changes;
+        Looking { changes, tool, call, number: changes.begin(tool, call, cancel) }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod ids;
 mod matrix;
 pub mod openai_completions;
 pub mod openai_responses;
+mod outside;
 pub mod parse;
 pub mod pi_messages;
 pub mod schema;
@@ -48,7 +49,9 @@ pub fn stream(
     options: StreamOptions,
     cancel: &CancelToken,
 ) -> StreamHandle {
-    match find(&model.api) {
+    let outside = options.outside.clone();
+    let outside = outside.map(|outside| Api::Source(Arc::new(outside::ByOutside(outside))));
+    match outside.or_else(|| find(&model.api)) {
         Some(api) => stream::start(api, model, context, options, cancel),
         None => StreamHandle::failed(model, unknown(model)),
     }

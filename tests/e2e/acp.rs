@@ -1,6 +1,7 @@
 //! `--mode acp`, as an editor drives it.
 
 mod files;
+mod option;
 mod session;
 mod sign_in;
 mod told;
@@ -120,6 +121,13 @@ impl Answer {
         result["stopReason"].as_str().expect("a reason").to_owned()
     }
 
+    /// The updates but those of commands and usage, which may come at any time.
+    fn conversation(&self) -> Vec<&Value> {
+        let beside = ["available_commands_update", "usage_update"];
+        let is_beside = |update: &&Value| beside.iter().any(|kind| update["sessionUpdate"] == *kind);
+        self.updates.iter().filter(|update| !is_beside(update)).collect()
+    }
+
     /// The chunks of this kind, joined.
     fn said(&self, kind: &str) -> String {
         let chunks = self.updates.iter().filter(|update| update["sessionUpdate"] == kind);
@@ -221,7 +229,7 @@ fn a_prompt_is_told_step_by_step() {
         assert_eq!(states, ["pending", "in_progress", "completed"], "{told:?}");
         assert_eq!(
             told[0],
-            &json!({"sessionUpdate": "tool_call", "toolCallId": call, "title": tool,
+            &json!({"sessionUpdate": "tool_call", "toolCallId": call, "title": tool, "name": tool,
                 "kind": "edit", "status": "pending"})
         );
         assert_eq!(told[1]["sessionUpdate"], "tool_call_update");
@@ -302,8 +310,8 @@ fn a_stored_session_is_told_anew_and_goes_on() {
     // The second time it is open already.
     for _ in 0..2 {
         let loaded = editor.request("session/load", &place);
-        let kinds: Vec<&str> =
-            loaded.updates.iter().filter_map(|update| update["sessionUpdate"].as_str()).collect();
+        let told = loaded.conversation();
+        let kinds: Vec<&str> = told.iter().filter_map(|update| update["sessionUpdate"].as_str()).collect();
         assert_eq!(
             kinds,
             [
@@ -317,12 +325,12 @@ fn a_stored_session_is_told_anew_and_goes_on() {
         );
         assert_eq!(loaded.said("user_message_chunk"), "Look");
         assert_eq!(loaded.said("agent_message_chunk"), "Let me look.It says one.");
-        assert_eq!(loaded.updates[3]["title"], "Read a.txt");
-        assert_eq!(loaded.updates[4]["status"], "completed");
+        assert_eq!(told[3]["title"], "Read a.txt");
+        assert_eq!(told[4]["status"], "completed");
         assert_eq!(loaded.result()["modes"]["currentModeId"], "default");
     }
     let resumed = editor.request("session/resume", &place);
-    assert_eq!(resumed.updates, Vec::<Value>::new());
+    assert_eq!(resumed.conversation(), Vec::<&Value>::new());
     let more = editor.prompt(&id, "More");
     assert_eq!(more.said("agent_message_chunk"), "More.");
     assert_eq!(more.stopped_by(), "end_turn");
@@ -397,8 +405,10 @@ fn commands_are_offered_and_called() {
         .iter()
         .map(|command| (command["name"].as_str().unwrap(), &command["input"]["hint"]))
         .collect();
+    let own = inputs.iter().position(|(name, _)| *name == "greet").unwrap();
+    assert_eq!(inputs[0], ("compact", &json!("what the summary should keep")));
     assert_eq!(
-        inputs,
+        inputs[own..],
         [("greet", &json!("arguments")), ("hinted", &json!("<file>")), ("plain", &Value::Null)]
     );
     editor.prompt(&id, "/greet Ada").result();
@@ -467,7 +477,9 @@ fn permission_is_asked_where_that_was_wanted() {
         assert_eq!(params["toolCall"]["content"][0]["newText"], "new\n");
         let kinds: Vec<&Value> =
             params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+        assert_eq!(kinds, ["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let scope = &params["options"][1]["name"];
+        assert_eq!(scope, "Always allow write in this folder (this session)");
         assert!(!world.work().join(name).exists());
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});
         let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": outcome});

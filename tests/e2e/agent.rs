@@ -21,6 +21,9 @@ use std::time::Instant;
 /// The mark that every process of a test carries in its environment.
 const MARK: &str = "PI_TEST_WORLD";
 
+/// Factor for short time limits of the program, which a loaded machine would miss.
+const PI_PATIENCE: &str = "20";
+
 /// Folders of one test, removed with it.
 pub struct World {
     root: PathBuf,
@@ -151,6 +154,7 @@ impl World {
             .env("HOME", self.home())
             .env("TMPDIR", self.tmp())
             .env(MARK, &self.mark)
+            .env("PI_PATIENCE", PI_PATIENCE)
             .current_dir(self.work());
         Pi { world: self, command, stdin: None }
     }
@@ -363,6 +367,11 @@ impl Running<'_> {
     #[track_caller]
     pub fn wait_until_shown(&self, part: &str) {
         self.stderr.wait_for(part);
+    }
+
+    /// What stderr, or the terminal, has shown so far.
+    pub fn shown(&self) -> String {
+        self.stderr.so_far()
     }
 
     /// Types on the terminal.

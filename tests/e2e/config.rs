@@ -31,7 +31,7 @@ fn a_setting_is_set_read_and_taken_away() {
     config("get defaultTools").success().stdout_is("[\"read\"]\n");
     config("unset theme").success();
     config("get theme").fails_with(1).stderr_has("theme is not set");
-    let list = config("").success().stdout;
+    let list = config("list").success().stdout;
     assert!(list.contains("  retry.maxRetries = 7 (user): "), "{list}");
     assert!(list.contains("  retry.enabled = true (default): "), "{list}");
     config("set httpProxy http://me:hunter2@proxy:3128").success();

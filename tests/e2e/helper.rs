@@ -218,15 +218,18 @@ fn limits_hold_for_all_helpers_together() {
     run.fails_with(1).stderr_has("the limit is 600");
     assert_eq!(server.requests().len(), 1);
     let asked: usize = helpers.iter().map(|server| server.requests().len()).sum();
-    assert!((4..=10).contains(&asked), "{asked}");
+    // Each for itself would ask 10 times; one that is told late asks a few times more than its part.
+    assert!((4..16).contains(&asked), "{asked}");
     let (world, server, helpers) = self::world([tasks(&["a"]), Reply::text("ok")], [("a", many())]);
-    world.write_config("settings.json", r#"{"helpers": {"turns": 2}, "limits": {"loops": false}}"#);
+    world.write_config("settings.json", r#"{"helpers": {"turns": 8}, "limits": {"loops": false}}"#);
     world.pi().args(PRINT).args(["go"]).run().success();
     let requests = helpers[0].requests();
-    assert_eq!(requests.len(), 3);
-    assert!(requests[2].last_text().contains("Finish now"), "{}", requests[2].last_text());
+    assert_eq!(requests.len(), 12);
+    // It is told while the helper works: which request has it first depends on the machine.
+    let told = requests[11].messages().iter().position(|message| message.to_string().contains("Finish now"));
+    assert!(told > requests[8].messages().iter().rposition(|message| message["role"] == "user"), "{told:?}");
     let result = server.requests()[1].last_text();
-    assert!(result.contains("## a (a): failed\n[It was ended: the limit of 3 turns"), "{result}");
+    assert!(result.contains("## a (a): failed\n[It was ended: the limit of 12 turns"), "{result}");
 }
 
 #[test]
@@ -310,6 +313,28 @@ fn questions_of_a_helper_travel_up_with_its_name() {
     world.pi().args(["--ask-tools", "writes"]).args(PRINT).args(["go"]).run().success();
     assert!(helpers[0].requests()[1].last_text().contains("there is nobody to ask"));
     assert!(!world.work().join("made").exists());
+}
+
+#[test]
+fn rules_of_the_session_hold_for_its_helpers() {
+    for (permissions, told) in [
+        (json!({"deny": ["bash(touch *)"]}), "deny bash(touch *)"),
+        (json!({"mode": "read-only"}), "Read-only mode"),
+    ] {
+        let touch = vec![
+            Reply::tool("w", "bash", &json!({"command": "touch made"})),
+            yields(&json!({"result": "r"})),
+        ];
+        let (world, _server, helpers) = self::world([tasks(&["a"]), Reply::text("ok")], [("a", touch)]);
+        let path = world.agent_dir().join("settings.json");
+        let mut settings: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        settings["permissions"] = permissions;
+        fs::write(path, settings.to_string()).unwrap();
+        world.pi().args(PRINT).args(["go"]).run().success();
+        let result = helpers[0].requests()[1].last_text();
+        assert!(result.contains(told), "{result}");
+        assert!(!world.work().join("made").exists());
+    }
 }
 
 #[test]

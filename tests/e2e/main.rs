@@ -14,12 +14,16 @@ mod choose;
 mod cli;
 #[cfg(feature = "clouds")]
 mod cloud;
+#[cfg(feature = "mcp")]
+mod codemode;
+mod command_hook;
 mod compaction;
 mod config;
 mod crash;
 mod crash_store;
 mod doctor;
 mod event;
+mod example_extension;
 mod export;
 #[cfg(feature = "extensions")]
 mod extension;
@@ -27,6 +31,7 @@ mod failure;
 mod helper;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod job;
 #[cfg(not(all(
     feature = "acp",
     feature = "clouds",
@@ -39,8 +44,18 @@ mod limit;
 mod local;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_ask;
+#[cfg(feature = "mcp")]
+mod mcp_server;
+#[cfg(feature = "mcp")]
+mod mcp_sign_in;
 mod models;
 mod output;
+mod package;
+#[cfg(feature = "interactive")]
+mod permission;
+mod plan;
 mod print;
 mod protocol;
 mod question;
@@ -61,10 +76,14 @@ mod sessions;
 mod shell;
 mod signal;
 #[cfg(feature = "interactive")]
+mod small;
+#[cfg(feature = "interactive")]
 mod still;
 mod todo;
 mod tool;
 mod trust;
+#[cfg(feature = "interactive")]
+mod typed;
 mod undo;
 #[cfg(feature = "interactive")]
 mod viewer;

@@ -31,13 +31,13 @@ done
 "#;
 
 /// Configures the server `name`, with more fields than its command.
-fn configure(world: &World, name: &str, on_call: &str, fields: &Value) {
+pub fn configure(world: &World, name: &str, on_call: &str, fields: &Value) {
     let script = world.home().join("server.sh");
     fs::write(&script, SCRIPT).unwrap();
     configure_script(world, name, &[&script.to_string_lossy(), on_call], fields);
 }
 
-fn configure_script(world: &World, name: &str, args: &[&str], fields: &Value) {
+pub fn configure_script(world: &World, name: &str, args: &[&str], fields: &Value) {
     let path = world.agent_dir().join("mcp.json");
     let text = fs::read_to_string(&path).unwrap_or_else(|_| r#"{"mcpServers": {}}"#.into());
     let mut config: Value = serde_json::from_str(&text).unwrap();
@@ -149,7 +149,7 @@ fn a_search_declares_what_fits() {
         Reply::tool("c", "mcp__one__shout", &json!({"text": "x"})),
         Reply::text("done"),
     ]);
-    configure(&world, "one", "say LOUD", &json!({}));
+    configure(&world, "one", "say LOUD", &json!({"exposure": "deferred"}));
     world.pi().args(PRINT).run().success();
     let requests = server.requests();
     assert_eq!(declared(&requests[0]), "read bash edit write tool_search");
@@ -275,6 +275,15 @@ fn hostile_servers_cost_an_error() {
 }
 
 #[test]
+fn a_server_that_is_still_being_connected_to_ends_in_silence() {
+    let (world, _server) = world([Reply::text("done")]);
+    configure_script(&world, "slow", &["-c", "trap '' TERM; sleep 300"], &json!({"exposure": "deferred"}));
+    let outcome = world.pi().args(PRINT).run().success();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("done\n", ""));
+    assert_eq!(world.processes_left(), Vec::<u32>::new());
+}
+
+#[test]
 fn a_call_that_is_aborted_is_cancelled_at_the_server() {
     let (world, _server) = world([Reply::tool("c", "mcp__one__echo", &json!({}))]);
     let on_call = r#"printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"message":"under way"}}\n' "$id""#;
@@ -311,7 +320,7 @@ struct Web {
 }
 
 /// Method, headers in small letters, body.
-type Asked = (String, String, Value);
+pub type Asked = (String, String, Value);
 
 impl Web {
     /// `answer` gets the number of the request and the request, and gives status, further headers and body.
@@ -374,7 +383,7 @@ fn serve(
 }
 
 /// The usual answers of a server with one tool.
-fn usual(asked: &Asked) -> (u16, String, String) {
+pub fn usual(asked: &Asked) -> (u16, String, String) {
     const JSON: &str = "content-type: application/json\r\n";
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": asked.2["id"], "result": result}).to_string();
     match asked.2["method"].as_str() {

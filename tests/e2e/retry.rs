@@ -126,10 +126,10 @@ fn a_wait_inside_a_request_has_its_limit_too() {
 fn a_wait_is_told_and_a_time_limit_says_what_was_waited_for() {
     let (world, _server) = world([Reply::error(503, "busy inside")]);
     world.write_config("settings.json", r#"{"retry": {"baseDelayMs": 60000}}"#);
-    let outcome = world.pi().words("--model mock/m1 --timeout 1 -p hi").run().fails_with(1);
+    let outcome = world.pi().words("--model mock/m1 --timeout 8 -p hi").run().fails_with(1);
     let outcome = outcome.stderr_has("busy inside (trying again in 60 s, 1 of 3)");
     outcome
-        .stderr_has("the time limit of 1 s is reached (--timeout); the last attempt failed: 503 busy inside");
+        .stderr_has("the time limit of 8 s is reached (--timeout); the last attempt failed: 503 busy inside");
 }
 
 #[test]

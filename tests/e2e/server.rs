@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long a test waits for something before it fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub enum Step {

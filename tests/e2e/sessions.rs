@@ -241,6 +241,21 @@ fn sessions_are_removed_when_that_is_said_twice() {
 }
 
 #[test]
+fn a_session_of_a_year_with_five_digits_is_the_latest() {
+    let (world, _server) = world([]);
+    let late = stored(&world, &world.work(), "late", "y");
+    let text = fs::read_to_string(&late).unwrap().replace("1733234402000", "253402300800000");
+    fs::write(&late, text).unwrap();
+    for words in ["--older-than 30d", "--keep 1"] {
+        let old = stored(&world, &world.work(), "old", "x");
+        world.pi().words("sessions prune --yes").words(words).run().success();
+        assert!(late.exists() && !old.exists(), "{words}");
+    }
+    let shown = world.pi().words("sessions show late").run().success().stdout;
+    assert!(shown.contains("+010000-01-01T00:00:00.000Z"), "{shown}");
+}
+
+#[test]
 fn a_file_is_imported_and_its_damage_told() {
     let (world, _server) = world([Reply::text("on")]);
     let source = stored(&world, &world.work(), "abc", "first");

@@ -90,10 +90,42 @@ fn the_user_is_asked_where_somebody_is_there() {
     client.wait_until_settled().unwrap();
     assert_eq!(server.requests().len(), 1);
     client.close().unwrap();
+    // Nobody answers in time.
+    let (world, server) = crate::world(replies());
+    world.write_config("settings.json", r#"{"ask": {"timeoutSeconds": 0.05}}"#);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools ask");
+    client.prompt("go").unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(server.requests()[1].last_text(), "Which one?\nred (nobody answered in time)");
+    client.close().unwrap();
     // Nobody is there: the tool is not offered.
     let (world, server) = crate::world([Reply::text("ok")]);
     let run = world.pi().words("--model mock/m1 --tools +ask,+todo -p go").run().success();
     assert_eq!(run.stderr, "");
     let tools = server.requests()[0].body["tools"].to_string();
     assert!(tools.contains("\"todo\"") && !tools.contains("\"ask\""), "{tools}");
+}
+
+#[test]
+#[cfg(feature = "interactive")]
+fn what_is_open_is_shown_above_the_editor() {
+    let (world, _server) = world([
+        todo(&json!({"op": "set", "items": ["first step", "second step"]})),
+        Reply::text("1").finish("length"),
+        todo(&json!({"op": "done", "item": "1"})),
+        todo(&json!({"op": "done", "item": "2"})),
+        Reply::text("2").finish("length"),
+    ]);
+    let screen = crate::screen::started(&world, "--tools todo");
+    screen.send("go");
+    screen.wait_for("To do: 2 of 2");
+    screen.wait_for("[/] first step");
+    screen.send("/quit");
+    screen.wait();
+    // A session that goes on shows it again.
+    let screen = crate::screen::started(&world, "--tools todo -c");
+    screen.wait_for("To do: 2 of 2");
+    screen.send("on");
+    screen.wait_until_gone("To do:");
+    screen.quit();
 }

@@ -217,7 +217,7 @@ fn lists_of_tools_choose_or_change_what_is_declared() {
         ("", "", "-nbt -t +grep", "grep", ""),
         ("", "", "-t re*,mcp__*", "read", ""),
         ("", "", "-t read,mcp__radius__*,codemode", "read", ""),
-        ("", "", "-t *", "read bash edit write grep find ls task todo", ""),
+        ("", "", "-t *", "read bash edit write grep find ls task todo job plan", ""),
         ("", "", "-t codemode", "", ""),
         ("", "", "-xt w*,mcp__*", "read bash edit", ""),
         ("", "", "-xt nonsense", defaults, "There is no tool \"nonsense\" to exclude"),

@@ -35,7 +35,7 @@ pub enum Input {
     Prompt(Vec<AgentMessage>),
     /// Messages taken from a queue.
     Queued(Vec<AgentMessage>),
-    /// No new message, after a retry or a compaction.
+    /// No new message: after a retry or a compaction, or to continue a run that was cut off.
     Continue,
 }
 
@@ -214,13 +214,19 @@ pub fn run(
     Ok(None)
 }
 
-/// Returns the input of a run without a prompt: none if the last message awaits an answer, otherwise queued
-/// messages. It is an error if no message is queued then.
+/// Returns the input of a run without a prompt: none if the last message awaits an answer or the results of its
+/// calls, otherwise queued messages. It is an error if no message is queued then.
 fn continuation(host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
     let messages = host.messages();
     let mut spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
     let stuck = match spoken.next_back() {
         None => "Cannot continue: no messages in context",
+        // The program ended while the calls ran.
+        Some(AgentMessage::Assistant(answer))
+            if answer.stop_reason == StopReason::ToolUse && answer.tool_calls().next().is_some() =>
+        {
+            return Ok(Vec::new());
+        }
         Some(AgentMessage::Assistant(_)) => "Cannot continue from message role: assistant",
         Some(_) => return Ok(Vec::new()),
     };

@@ -13,7 +13,7 @@
 
 mod file;
 mod sign_in;
-mod store;
+pub(in crate::auth) mod store;
 
 pub use sign_in::{KEY_BYTES_MAX, Stored};
 

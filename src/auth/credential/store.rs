@@ -1,4 +1,4 @@
-//! Writes auth.json: one writer at a time, and the file is replaced atomically.
+//! Writes auth.json and mcp-auth.json: one writer at a time, and the file is replaced atomically.
 //!
 //! A writer holds two locks. The first is a kernel lock on the folder: it wakes the next writer, and ends
 //! with its process. The second is the reference's lock, a folder `auth.json.lock` that exists during a
@@ -28,8 +28,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// milliseconds.
 const MARK_NANOS: u64 = 70_000_105;
 
-/// auth.json, locked for writing.
-pub(super) struct Store {
+/// A file of credentials, locked for writing.
+pub(in crate::auth) struct Store {
     path: PathBuf,
     /// Released before the kernel lock: the holder of the kernel lock removes a marked lock folder.
     _foreign: FolderLock,
@@ -38,9 +38,22 @@ pub(super) struct Store {
 }
 
 /// The new file, created before a token is renewed, so that the new token can be saved.
-pub(super) struct Draft {
+pub(in crate::auth) struct Draft {
     temp: Temp,
     target: PathBuf,
+}
+
+/// The entries of a file of credentials.
+pub(in crate::auth) fn read(path: &Path) -> Result<Map<String, Value>, StreamError> {
+    let entries = read_entries(path).map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
+    Ok(entries.as_ref().clone())
+}
+
+/// Takes the lock of `path` that the reference takes, too, for work that lasts longer than a write.
+pub(in crate::auth) fn lock_beside(path: &Path, cancel: &CancelToken) -> Result<FolderLock, StreamError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    make_private_folder(folder).map_err(|error| cannot("use the folder of", path, &error))?;
+    take_foreign(path, false, cancel)
 }
 
 impl Store {
@@ -55,8 +68,7 @@ impl Store {
     }
 
     pub fn read(&self) -> Result<Map<String, Value>, StreamError> {
-        let entries = read_entries(&self.path).map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
-        Ok(entries.as_ref().clone())
+        read(&self.path)
     }
 
     /// Creates the new file, still empty.
@@ -65,7 +77,8 @@ impl Store {
             let target = place_of(&self.path)?;
             // There is one writer, so a fixed name suffices, and the next write replaces a file left by a
             // crash.
-            let temp = Temp::named(target.with_file_name(".auth.json.new"))?;
+            let name = target.file_name().unwrap_or_default().to_string_lossy();
+            let temp = Temp::named(target.with_file_name(format!(".{name}.new")))?;
             Ok(Draft { temp, target })
         };
         make().map_err(|error| cannot("write", &self.path, &error))
@@ -73,7 +86,7 @@ impl Store {
 }
 
 impl Draft {
-    /// Replaces auth.json with `entries`.
+    /// Replaces the file with `entries`.
     pub fn commit(mut self, entries: &Map<String, Value>) -> Result<(), StreamError> {
         let written = serde_json::to_vec_pretty(entries).map_err(io::Error::other);
         let written = written.and_then(|text| {

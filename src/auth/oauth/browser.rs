@@ -60,7 +60,7 @@ impl Browser {
                 ("code_challenge_method", "S256"),
                 ("state", &state),
             ];
-            format!("{page}?{}", form::encode(&[&standard, self.query].concat()))
+            Ok(format!("{page}?{}", form::encode(&[&standard, self.query].concat())))
         })?;
         if let Some(progress) = self.progress {
             flow.progress(progress);
@@ -94,17 +94,20 @@ pub(super) struct Code {
     pub redirect_uri: String,
     /// Client id issued by the sign-in, if any.
     pub client_id: Option<String>,
+    /// Issuer that the answer names, if any (RFC 9207).
+    pub issuer: Option<String>,
 }
 
 /// Shows the user the URL `authorize(redirect_uri)` and waits for the code.
 pub(super) fn code(
     flow: &Flow<'_>,
     back: Return,
-    authorize: impl FnOnce(&str) -> String,
+    authorize: impl FnOnce(&str) -> Result<String, StreamError>,
 ) -> Result<Code, StreamError> {
     let Return { port, any_port, host, path, state, name } = back;
     let wanted = flow.wire.hosts.port(port);
     let callback_host = flow.wire.env.get("PI_OAUTH_CALLBACK_HOST");
+    let callback_host = callback_host.or_else(|| (host == "[::1]").then(|| "::1".to_owned()));
     let start = |port| {
         let expected = Expected { path: path.clone(), state: state.clone(), name };
         Callback::start(callback_host.as_deref(), port, expected)
@@ -123,7 +126,7 @@ pub(super) fn code(
         flow.progress(format!("{problem}. Paste the address that the browser ends at."));
     }
     flow.tell(Event::Url {
-        url: authorize(&redirect_uri),
+        url: authorize(&redirect_uri)?,
         instructions:
             "Sign in there. If the browser is on another machine, paste the address that it ends at here."
                 .to_owned(),
@@ -145,7 +148,7 @@ pub(super) fn code(
         stop_asking.cancel();
         found
     })?;
-    Ok(Code { code: found.code, redirect_uri, client_id: found.client_id })
+    Ok(Code { code: found.code, redirect_uri, client_id: found.client_id, issuer: found.issuer })
 }
 
 type Pasted = Option<Result<Returned, StreamError>>;

@@ -50,7 +50,7 @@ pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
             ("code_challenge_method", "S256"),
             ("nonce", &nonce),
         ]);
-        format!("{AUTHORIZE}?{query}")
+        Ok(format!("{AUTHORIZE}?{query}"))
     })?;
     let issued = found.client_id.ok_or_else(|| {
         failed(

@@ -70,12 +70,19 @@ pub struct Returned {
     pub state: Option<String>,
     /// Client id issued by the sign-in, if any.
     pub client_id: Option<String>,
+    /// Issuer of the code, if the answer names it (RFC 9207).
+    pub issuer: Option<String>,
 }
 
 /// Parses the query of a redirect. `None` if it has no code.
 pub fn returned(query: &str) -> Option<Returned> {
     let filled = |name| value(query, name).filter(|value| !value.trim().is_empty());
-    Some(Returned { code: filled("code")?, state: filled("state"), client_id: filled("client_id") })
+    Some(Returned {
+        code: filled("code")?,
+        state: filled("state"),
+        client_id: filled("client_id"),
+        issuer: filled("iss"),
+    })
 }
 
 /// Parses a redirect URL, its query, `code#state`, or a bare code.
@@ -91,7 +98,7 @@ pub fn pasted(text: &str) -> Option<Returned> {
         Some((code, state)) => (code, filled(state.to_owned())),
         None => (text, None),
     };
-    Some(Returned { code: filled(code.to_owned())?, state, client_id: None })
+    Some(Returned { code: filled(code.to_owned())?, state, ..Returned::default() })
 }
 
 #[cfg(test)]
@@ -140,7 +147,7 @@ mod tests {
             let expected = expected.map(|(code, state)| Returned {
                 code: code.into(),
                 state: state.map(str::to_owned),
-                client_id: None,
+                ..Returned::default()
             });
             assert_eq!(pasted(text), expected, "{text}");
         }

@@ -8,6 +8,8 @@
 //! Requests carry this program's own name; no header claims to be another program. A provider may refuse such
 //! requests; the error then names alternatives.
 //!
+//! A server that nobody knows before, such as an MCP server over HTTP, is signed in to by `resource`.
+//!
 //! The user is asked through [`Interaction`], so this module needs no terminal. Not here: storing entries and
 //! deciding when to renew (`auth::credential`).
 
@@ -27,6 +29,7 @@ mod meta;
 mod method;
 mod openrouter;
 mod pkce;
+pub mod resource;
 mod table;
 mod token;
 mod wire;

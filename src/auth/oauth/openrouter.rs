@@ -30,7 +30,7 @@ pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
             ("code_challenge", &pkce.challenge),
             ("code_challenge_method", "S256"),
         ]);
-        format!("{AUTHORIZE}?{query}")
+        Ok(format!("{AUTHORIZE}?{query}"))
     })?;
     flow.progress("Asking OpenRouter for a key...");
     let body = json!({

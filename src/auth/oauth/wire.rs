@@ -15,7 +15,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 const DETAIL_CHARS: usize = 300;
 
 /// Request fields whose values are hidden in error messages.
-const SECRET_FIELDS: &[&str] = &["code", "code_verifier", "device_auth_id", "device_code", "refresh_token"];
+const SECRET_FIELDS: &[&str] =
+    &["client_secret", "code", "code_verifier", "device_auth_id", "device_code", "refresh_token"];
 
 /// Where requests are sent. Only tests replace the providers' servers.
 #[derive(Clone, Debug, Default)]

@@ -14,8 +14,14 @@ pub fn run(_: &[OsString]) -> u8 {
     exit::FAILED
 }
 
+/// Parts of a session that are switched on.
+pub struct Parts {
+    pub scripts: bool,
+    pub servers: bool,
+}
+
 /// Starts nothing.
-pub fn start(_: &Session, _: &Dirs, _: &CancelToken, _: bool) {}
+pub fn start(_: &Session, _: &Dirs, _: &CancelToken, _: bool, _: bool, _: Parts) {}
 
 /// There is no `mcp.json` to describe.
 pub fn schema() -> Option<Value> {

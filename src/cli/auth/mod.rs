@@ -9,6 +9,8 @@ mod login;
 mod print;
 mod terminal;
 
+pub use terminal::Console;
+
 use super::flags::{self, Args, UsageError};
 use crate::auth::credential::Credentials;
 use crate::auth::provider;

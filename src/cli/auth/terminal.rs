@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 /// Maximum length of a line, in bytes.
 const LINE_LIMIT: usize = 64 << 10;
 
-pub(super) struct Console {
+pub struct Console {
     is_terminal: bool,
     method: Option<String>,
     domain: Option<String>,

@@ -24,9 +24,9 @@ pub(super) fn list(args: &[String]) -> Result<u8, String> {
         return Err("list takes no names: pi mcp list [--json]. For one server: pi mcp test <server>".into());
     }
     let place = Place::find()?;
-    let Servers { entries, errors } = place.servers();
+    let Servers { entries, errors, .. } = place.servers();
     let (note, is_json) = (place.untrusted(), words.has("--json"));
-    place.connect(|context| {
+    place.connect(|context, _| {
         let reports = connect_all(entries, &context);
         let has_failed = !errors.is_empty() || reports.iter().any(Report::has_failed);
         let text = match is_json {
@@ -54,7 +54,7 @@ pub(super) fn test(args: &[String]) -> Result<u8, String> {
     let mut entry = place.entry(name)?;
     // A server that is off can be tried before it is switched on.
     entry.fields.shift_remove("enabled");
-    place.connect(|context| {
+    place.connect(|context, _| {
         let reports = connect_all(vec![entry], &context);
         let has_failed = reports.iter().any(Report::has_failed);
         let text: String = match words.has("--json") {
@@ -146,7 +146,7 @@ impl Report {
         let Self { entry, offer, .. } = self;
         let state = match &self.state {
             State::Connected => format!("connected, {}", count(offer.tools.len(), "tool")),
-            State::NeedsSignIn => "needs a sign-in".to_owned(),
+            State::NeedsSignIn(_) => "needs a sign-in".to_owned(),
             state => state.name().to_owned(),
         };
         let mut text = format!(
@@ -159,7 +159,7 @@ impl Report {
         if let Some(changed) = &entry.changed_by {
             text.push_str(&format!("  changed by {}\n", changed.display()));
         }
-        if self.state == State::NeedsSignIn {
+        if let State::NeedsSignIn(_) = self.state {
             text.push_str(&format!("  {}\n", sign_in_hint(entry)));
         }
         if !offer.tools.is_empty() {

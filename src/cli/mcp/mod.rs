@@ -1,11 +1,15 @@
 //! `pi mcp`: configures servers, and shows what they offer, without a session.
 
 mod add;
+mod import;
 mod list;
+mod sign_in;
+mod toml;
 
 use super::say::say;
 use crate::base::distance::{self, Compare};
 use crate::base::env::Env;
+use crate::codemode;
 use crate::mcp::access;
 use crate::mcp::config::{self, Entry, Servers, project_file};
 use crate::mcp::log::Log;
@@ -18,6 +22,7 @@ use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::resources::trust::{Project, Store};
 use crate::runtime::config::Inputs;
+use crate::runtime::service::Services;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, end_children};
 use serde_json::Value;
@@ -34,6 +39,9 @@ Usage:
   pi mcp remove <server> [-l]
   pi mcp list [--json]
   pi mcp test <server> [--json]
+  pi mcp import [<file>|<program>] [-l] [--force]
+  pi mcp login <server> [-l] [--timeout <seconds>]
+  pi mcp logout <server> [-l]
 
 Servers are kept in mcp.json of the agent folder, with -l (--local) in .pi/mcp.json
 of the project, which is read once the project is trusted.
@@ -42,6 +50,15 @@ add writes an entry, or replaces the one of this name. list connects to every se
 that is enabled, and shows state, tools, and what their declarations cost in tokens;
 test does so for one, with a line for each tool. Both exit with 1 when an entry is
 wrong or a server that is enabled cannot be reached.
+
+import takes servers over that other programs have configured: from a file (.json,
+.toml), or those of project (.mcp.json), claude, claude-desktop, cursor, vscode, codex.
+Without a name it lists what is there. Servers of a name that is taken are left alone,
+unless --force is given.
+
+login signs in to a server over HTTP that asks for it (OAuth): it shows an address to
+open, and takes the address that the browser ends at where the browser is elsewhere;
+the limit is 300 seconds. logout forgets the sign-in.
 
 Options of add:
   --env KEY=VALUE                Variable for the program (repeatable)
@@ -75,6 +92,9 @@ pub fn run(words: &[OsString]) -> u8 {
         "remove" => add::remove(rest),
         "list" => list::list(rest),
         "test" => list::test(rest),
+        "import" => import::import(rest),
+        "login" => sign_in::login(rest),
+        "logout" => sign_in::logout(rest),
         _ => Err(format!("Unknown mcp command \"{command}\". See: pi mcp --help")),
     };
     result.unwrap_or_else(|text| {
@@ -86,8 +106,28 @@ pub fn run(words: &[OsString]) -> u8 {
 /// The time that the first prompt waits for servers with declared tools: in the terminal, and elsewhere.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// Starts the servers of a session, in the background.
-pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: bool) {
+/// Parts of a session that are switched on.
+pub struct Parts {
+    /// The tool codemode.
+    pub scripts: bool,
+    pub servers: bool,
+}
+
+/// Offers scripts, and starts the servers of a session in the background. `may_ask`: the mode can ask the user.
+pub fn start(
+    session: &Session,
+    dirs: &Dirs,
+    cancel: &CancelToken,
+    is_terminal: bool,
+    may_ask: bool,
+    parts: Parts,
+) {
+    if parts.scripts {
+        codemode::start(session.control(), report::warning);
+    }
+    if !parts.servers {
+        return;
+    }
     let options = Options {
         dirs: dirs.clone(),
         patience: PATIENCE[usize::from(!is_terminal)],
@@ -95,6 +135,7 @@ pub fn start(session: &Session, dirs: &Dirs, cancel: &CancelToken, is_terminal: 
             true => report::warning(text),
             false => report::note(text),
         }),
+        may_ask,
         cancel: cancel.clone(),
     };
     Mcp::start(session.control(), options);
@@ -235,8 +276,11 @@ impl Place {
         Err(text)
     }
 
-    /// Connects to servers: `work` gets what they share. Nothing that was started is left behind.
-    fn connect(&self, work: impl FnOnce(Arc<Context>) -> Result<u8, String>) -> Result<u8, String> {
+    /// Connects to servers: `work` gets what they share, and the credentials. Nothing that was started is left behind.
+    fn connect(
+        &self,
+        work: impl FnOnce(Arc<Context>, &Services) -> Result<u8, String>,
+    ) -> Result<u8, String> {
         let (settings, _) = Settings::load(self.dirs.agent());
         let inputs =
             Inputs::load(self.dirs.clone(), self.cwd.clone(), self.cwd.clone(), settings, &mut |_| {});
@@ -251,9 +295,10 @@ impl Place {
             log: Arc::new(Log::new(self.dirs.agent(), vault.clone())),
             vault,
             cancel,
-            authority: Box::new(access::authorities(inputs.services)),
+            authority: Box::new(access::authorities(inputs.services.clone(), self.dirs.agent())),
+            questions: None,
         });
-        let result = work(context);
+        let result = work(context, &inputs.services);
         end_children();
         watch.exit_code().map_or(result, Ok)
     }

@@ -72,12 +72,15 @@ impl Sessions {
         let oldest = options.older_than_days.map(|days| {
             let age = Duration::from_secs(days.saturating_mul(86_400));
             let time = SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH);
-            time::iso(millis(time))
+            millis(time)
         });
         let mut old: Vec<PathBuf> = Vec::new();
         if oldest.is_some() || options.keep.is_some() {
             let infos = self.infos().into_iter().skip(options.keep.unwrap_or(0));
-            let is_old = |info: &Info| oldest.as_ref().is_none_or(|oldest| info.modified < *oldest);
+            // A time that cannot be read is no reason to remove a session.
+            let is_before =
+                |info: &Info, oldest| time::parse_iso(&info.modified).is_some_and(|at| at < oldest);
+            let is_old = |info: &Info| oldest.is_none_or(|oldest| is_before(info, oldest));
             old.extend(infos.filter(is_old).map(|info| info.path));
         }
         let lost = folders.iter().flat_map(|folder| upkeep::leftovers(folder, false));

@@ -117,6 +117,8 @@ export class Extension {
 		// The message that deltas build needs its beginning; what is mirrored ends with the session.
 		if (events.has("message_update")) events.add("message_start");
 		if (this.screen.listeners.size > 0) events.add("terminal_input");
+		// What is on the screen has the colours of the theme.
+		if (environment.mode === "tui") events.add("theme_changed");
 		return events;
 	}
 
@@ -364,6 +366,7 @@ export class Extension {
 		if (event.type === "session_start" || event.type === "session_tree" || event.type === "session_compact") this.mirror.forget();
 		if (event.type === "message_start") this.streaming.start(event.message);
 		if (event.type === "terminal_input") return this.screen.terminalInput(event.data);
+		if (event.type === "theme_changed") this.screen.redraw();
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
 		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
@@ -404,8 +407,6 @@ export class Extension {
 	async callTool({ toolCallId, name, arguments: args }, signal) {
 		const tool = this.tools.get(name);
 		if (!tool) throw new Error(`the extension has no tool ${name}`);
-		// Without this a tool in place of a built-in one would call itself for ever.
-		if (builtinCalls.has(builtinCall(name, args))) throw unsupported(`the built-in tool ${name} behind a tool of its name`);
 		const onUpdate = (partial) => this.peer.send({ method: "tool.update", params: { extension: this.id, toolCallId, content: partial.content, details: partial.details } });
 		return tool.execute(toolCallId, args, signal, onUpdate, this.toolContext(signal, toolCallId));
 	}
@@ -473,7 +474,7 @@ export class Extension {
 	}
 
 	/** Answers a request for a model with the extension's own stream; its events go out as they come. */
-	async stream({ provider, model, messages, tools, systemPrompt, thinkingLevel, apiKey, maxTokens, sessionId }, signal, stream) {
+	async stream({ provider, model, messages, tools, systemPrompt, thinkingLevel, apiKey, maxTokens, sessionId, stream }, signal) {
 		const config = this.provider(provider);
 		const reasoning = thinkingLevel && thinkingLevel !== "off" ? thinkingLevel : undefined;
 		const events = config.streamSimple(this.modelOf(config, provider, model), normalizeContext({ systemPrompt, tools, messages }), { signal, apiKey, reasoning, maxTokens, sessionId });
@@ -525,10 +526,6 @@ export class Extension {
 		return { apiKey: this.provider(provider).oauth.getApiKey(credentials) };
 	}
 }
-
-/** Calls of built-in tools under way, which pi must not give back to a tool of that name. */
-export const builtinCalls = new Set();
-export const builtinCall = (name, args) => `${name} ${JSON.stringify(args)}`;
 
 /** Calls of pi's tools by the id of their request, for their progress. */
 const progress = new Map();

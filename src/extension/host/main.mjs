@@ -5,7 +5,7 @@
 
 import { Writable } from "node:stream";
 import { environment } from "./environment.mjs";
-import { builtinCall, builtinCalls, Extension, runTool, toolProgress } from "./extension.mjs";
+import { Extension, runTool, toolProgress } from "./extension.mjs";
 import { KeybindingsManager, setKeybindings, TUI_KEYBINDINGS } from "./keys.mjs";
 import { loadFactory, provide } from "./loader.mjs";
 import { Mirror } from "./mirror.mjs";
@@ -40,30 +40,27 @@ const mirror = new Mirror(peer);
 mirror.whenReady = [];
 
 let palette;
-setThemeSource(() => (palette ??= mirror.ready ? mirror.read("ui.theme", { extension: lastExtension }) : undefined));
+setThemeSource(() => {
+	const known = palette ?? (mirror.ready ? mirror.read("ui.theme", { extension: lastExtension }) : undefined);
+	// Without a screen there is no theme.
+	return known?.colors ? (palette = known) : undefined;
+});
 setBuiltin(async (name, toolCallId, args, signal, onUpdate) => {
-	const call = builtinCall(name, args);
-	builtinCalls.add(call);
-	try {
-		const { isError, ...result } = await runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate);
-		if (isError) throw new Error(result.content?.map((block) => block.text ?? "").join("\n") || `${name} failed`);
-		return result;
-	} finally {
-		builtinCalls.delete(call);
-	}
+	const { isError, ...result } = await runTool({ peer, id: lastExtension }, { toolCallId, name, arguments: args, builtin: true }, signal, onUpdate);
+	if (isError) throw new Error(result.content?.map((block) => block.text ?? "").join("\n") || `${name} failed`);
+	return result;
 });
 
 async function initialize(params) {
-	const { flags, keybindings, theme, extensions: instances = [] } = params;
+	const { flags, extensions: instances = [] } = params;
 	Object.assign(environment, {
 		agentDir: params.agentDir, cwd: params.cwd, hasUI: params.hasUI, isProjectTrusted: params.isProjectTrusted, mode: params.mode,
 		referenceVersion: params.referenceVersion, flags: flags ?? {},
 	});
-	palette = theme;
 	// An extension that starts pi again, for a subagent, finds it where the reference has it.
 	if (params.executable) process.execPath = params.executable;
 	process.argv.length = 1;
-	setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS, keybindings));
+	setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS));
 	for (const [file, module] of [
 		["pi-coding-agent.mjs", await import("./pi-coding-agent.mjs")],
 		["pi-tui.mjs", await import("./pi-tui.mjs")],
@@ -97,6 +94,15 @@ function answered(method) {
 	for (const run of mirror.whenReady.splice(0)) run();
 }
 
+/** Keys as the user has set them, once there is a screen that knows them. */
+function readKeybindings(extension) {
+	if (environment.mode !== "tui" || keysAreKnown) return;
+	const known = mirror.read("ui.keybindings", { extension: extension.id });
+	keysAreKnown = Object.keys(known ?? {}).length > 0;
+	if (keysAreKnown) setKeybindings(new KeybindingsManager(TUI_KEYBINDINGS, known));
+}
+let keysAreKnown = false;
+
 const METHODS = {
 	event: (extension, { event }, signal) => extension.event(event, signal),
 	"tool.prepare": (extension, params) => extension.prepareTool(params),
@@ -108,7 +114,7 @@ const METHODS = {
 	"component.render": (extension, params) => extension.screen.render(params),
 	"completer.complete": (extension, params, signal) => extension.screen.completers.get(params.completer)?.(params, signal) ?? null,
 	"markdown.transform": (extension, params) => extension.transform(params),
-	"provider.stream": (extension, params, signal, id) => extension.stream(params, signal, id),
+	"provider.stream": (extension, params, signal) => extension.stream(params, signal),
 	"provider.login": (extension, params, signal) => extension.login(params, signal),
 	"provider.refresh": (extension, params, signal) => extension.refresh(params, signal),
 	"provider.key": (extension, params) => extension.key(params),
@@ -129,12 +135,16 @@ async function handle(method, params, signal, id) {
 	const extension = extensions.get(params.extension);
 	if (!extension) throw failure(-32602, `no extension ${params.extension}`);
 	lastExtension = extension.id;
+	readKeybindings(extension);
 	const result = await run(extension, params, signal, id);
 	return SILENT.has(method) ? null : result;
 }
 
 const NOTIFICATIONS = {
-	event: (extension, { event }) => extension.event(event, new AbortController().signal).catch((error) => extension.fail(event.type, error)),
+	event: (extension, { event }) => {
+		if (event.type === "theme_changed") palette = undefined;
+		extension.event(event, new AbortController().signal).catch((error) => extension.fail(event.type, error));
+	},
 	"component.input": (extension, params) => extension.screen.input(params),
 	"component.focus": (extension, params) => extension.screen.focusChanged(params),
 	"component.closed": (extension, params) => extension.screen.closed(params),
@@ -144,7 +154,6 @@ const NOTIFICATIONS = {
 function notify(method, params) {
 	mirror.touch();
 	if (method === "tool.progress") toolProgress(params);
-	if (method === "theme.changed") palette = undefined;
 	const extension = extensions.get(params.extension);
 	if (!extension || !NOTIFICATIONS[method]) return;
 	lastExtension = extension.id;

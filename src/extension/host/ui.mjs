@@ -340,14 +340,18 @@ export class Screen {
 			get theme() {
 				return theme;
 			},
-			getAllThemes: () => this.mirror.ask("ui.themes", { extension }).themes,
+			getAllThemes: () => {
+				const { themes } = this.mirror.ask("ui.themes", { extension });
+				return Array.isArray(themes) ? themes : [];
+			},
 			getTheme: (name) => {
 				const found = this.mirror.read("ui.theme", { extension, name });
-				return found && new Theme(() => found);
+				return found?.colors && new Theme(() => found);
 			},
 			setTheme: (one) => {
 				this.mirror.touch();
-				return this.peer.ask("ui.setTheme", { extension, name: typeof one === "string" ? one : one.name });
+				const { success = false, error } = this.peer.ask("ui.setTheme", { extension, name: typeof one === "string" ? one : one.name });
+				return success ? { success } : { success, error: error ?? "there is no screen" };
 			},
 			getToolsExpanded: () => this.mirror.ask("ui.toolsExpanded", { extension }).expanded,
 			setToolsExpanded: (expanded) => this.change("ui.setToolsExpanded", { expanded }),

@@ -8,6 +8,7 @@
 //!
 //! Redirects are followed only to the same scheme, host and port, since a key is meant for one server.
 
+pub mod address;
 mod connection;
 mod debug;
 mod failure;

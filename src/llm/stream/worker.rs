@@ -5,14 +5,14 @@ use super::optional::Fitting;
 use super::retry::Next;
 use super::thread::Thread;
 use crate::base::cancel::CancelToken;
-use crate::llm::body::Payload;
+use crate::llm::body::{Body as Fields, Payload};
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
 use crate::llm::message::{AssistantMessage, now_ms};
 use crate::llm::model::Model;
-use crate::llm::options::StreamOptions;
+use crate::llm::options::{StreamOptions, Tap};
 use crate::llm::protocol::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
 use crate::llm::secret::EventHider;
 use crate::llm::size;
@@ -165,6 +165,12 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
 fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
     let Job { model, context, options, .. } = job;
     let HttpRequest { url, mut headers, mut body } = protocol.request(model, context, options)?;
+    if let Some(tap) = options.tap.as_ref().filter(|tap| tap.wants_body())
+        && let Some(changed) = tap.body(&body.to_bytes()?)
+    {
+        body = Fields::default();
+        body.merge(changed.iter());
+    }
     for (name, value) in &options.headers {
         secrets.mask_header(name);
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -200,7 +206,11 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             env: &options.env,
             ..Request::new(&url)
         };
-        let (error, advice) = match job.client.send(&request, &job.stop) {
+        let sent = job.client.send(&request, &job.stop);
+        if let (Ok(answer), Some(tap)) = (&sent, &options.tap) {
+            tap.answered(answer.status, &answer.headers);
+        }
+        let (error, advice) = match sent {
             Ok(answer) if (200..300).contains(&answer.status) => break answer,
             Ok(answer) => {
                 let advice = http::header(&answer.headers, "x-should-retry").map(str::to_owned);
@@ -238,7 +248,8 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     }
     outlet.flush()?;
     let request_id = http::request_id(&answer.headers);
-    let mut reader = Reader { decoder: protocol.decoder(model, context, options), outlet };
+    let decoder = protocol.decoder(model, context, options);
+    let mut reader = Reader { decoder, outlet, tap: options.tap.as_deref() };
     let read = reader.read(&mut answer);
     // From here on a cancellation, which may follow the last event immediately, does not close the
     // connection: it can serve the next request.
@@ -270,6 +281,7 @@ fn refusal(protocol: &dyn Protocol, mut answer: Answer) -> (StreamError, String)
 struct Reader<'a> {
     decoder: Box<dyn Decoder>,
     outlet: &'a mut Outlet,
+    tap: Option<&'a dyn Tap>,
 }
 
 /// The format of a body, recognized by its first bytes, since content types are often wrong.
@@ -385,6 +397,9 @@ impl Reader<'_> {
         // Some servers send empty events to keep the connection open.
         if data.is_empty() || self.decoder.is_done() {
             return Ok(());
+        }
+        if let Some(tap) = self.tap {
+            tap.event(data);
         }
         let frame = Frame::Sse { event, data };
         self.decoder.frame(frame, &mut self.outlet.batch)?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub enum Exposure {
     /// Declared from the start.
     Direct,
-    /// Called from scripts. This version has none: the tool is found by a search.
+    /// Called from scripts; found by a search where there are none.
     #[default]
     Codemode,
     /// Declared once a search has found it.

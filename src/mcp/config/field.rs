@@ -1,7 +1,7 @@
 //! The fields of an entry of `mcp.json`: one table for checks, the manual and the schema.
 
 use super::Exposure;
-use crate::llm::http::is_loopback;
+use crate::llm::http::address::address;
 use serde_json::{Map, Value, json};
 
 /// A field of an entry, or of the object in one.
@@ -244,37 +244,6 @@ fn check_auth(fields: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// The parts of a http or https address.
-pub struct Address {
-    pub is_https: bool,
-    pub host: String,
-    pub port: Option<u16>,
-    pub path: String,
-}
-
-/// Takes an address apart; none if it is no http or https address.
-pub fn address(url: &str) -> Option<Address> {
-    let uri: ureq::http::Uri = url.split('#').next()?.parse().ok()?;
-    let is_https = match uri.scheme_str()? {
-        "https" => true,
-        "http" => false,
-        _ => return None,
-    };
-    let host = uri.host().filter(|host| !host.is_empty())?.to_ascii_lowercase();
-    Some(Address { is_https, host, port: uri.port_u16(), path: uri.path().to_owned() })
-}
-
-impl Address {
-    pub fn is_loopback(&self) -> bool {
-        is_loopback(&self.host)
-    }
-
-    /// True if what is sent there can be read by nobody else.
-    pub fn is_safe(&self) -> bool {
-        self.is_https || self.is_loopback()
-    }
-}
-
 /// The JSON Schema of `mcp.json`.
 pub fn schema() -> Value {
     let entry = json!({"type": "object", "properties": properties(FIELDS)});
@@ -289,7 +258,7 @@ pub fn schema() -> Value {
                 "additionalProperties": entry,
             },
             "autoEnableCodemode": {
-                "description": "For programs with codemode: whether servers switch it on",
+                "description": "Whether servers whose tools are called from scripts switch the tool codemode on (true)",
                 "type": "boolean",
             },
         },

@@ -11,8 +11,9 @@ mod field;
 mod tests;
 
 pub use exposure::Exposure;
-pub use field::{Address, address, schema};
+pub use field::schema;
 
+use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
 use serde_json::{Map, Value};
 use std::io;
@@ -34,6 +35,8 @@ pub struct Servers {
     /// In the order of the files: the user's, then those that only the project has.
     pub entries: Vec<Entry>,
     pub errors: Vec<String>,
+    /// Servers do not switch the tool codemode on: `"autoEnableCodemode": false`.
+    pub leaves_codemode: bool,
 }
 
 /// A server of `mcp.json`.
@@ -108,8 +111,12 @@ impl Servers {
             Ok(content) => content.unwrap_or_default(),
             Err(error) => return self.errors.push(error),
         };
-        if content.get("autoEnableCodemode").is_some_and(|value| !value.is_boolean()) {
-            self.errors.push(format!("{}: \"autoEnableCodemode\" must be true or false", path.display()));
+        match content.get("autoEnableCodemode") {
+            Some(Value::Bool(is_on)) => self.leaves_codemode = !is_on,
+            None => {}
+            Some(_) => {
+                self.errors.push(format!("{}: \"autoEnableCodemode\" must be true or false", path.display()));
+            }
         }
         for (name, value) in content.get("mcpServers").and_then(Value::as_object).into_iter().flatten() {
             if let Err(reason) = self.add(path, scope, name, value) {
@@ -230,6 +237,27 @@ impl Entry {
     /// The provider whose credential is sent to the server.
     pub fn provider(&self) -> Option<&str> {
         self.fields.get("auth")?.get("provider")?.as_str()
+    }
+
+    /// What the user says of a sign-in.
+    pub fn oauth(&self) -> Settings {
+        let fields = self.fields.get("oauth");
+        let text = |name: &str| fields?.get(name)?.as_str().map(str::to_owned);
+        let port = fields.and_then(|fields| fields.get("callbackPort")?.as_u64());
+        Settings {
+            client_id: text("clientId"),
+            client_secret: text("clientSecret"),
+            callback_port: port.and_then(|port| u16::try_from(port).ok()),
+            callback_url: text("callbackUrl"),
+            scope: text("scope"),
+            client_name: text("clientName"),
+            registration: match text("clientRegistration").as_deref() {
+                Some("cimd") => Registration::Document,
+                Some("dcr") => Registration::Register,
+                _ => Registration::Auto,
+            },
+            metadata_url: text("authServerMetadataUrl"),
+        }
     }
 
     /// True if a header of the entry carries a credential.

@@ -78,6 +78,25 @@ pub mod question {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub struct Switch {
+        pub group: String,
+        pub label: String,
+        pub note: String,
+        pub search: String,
+    }
+
+    pub trait Switches {
+        fn title(&self) -> String;
+        fn about(&self) -> String;
+        fn rows(&self) -> Vec<Switch>;
+        fn toggle(&mut self, index: usize) -> Result<(), String>;
+        fn change_scope(&mut self) -> bool;
+    }
+
+    pub fn switch(_: Context<'_>, _: impl Switches + 'static) -> io::Result<u8> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     pub fn pick(_: Context<'_>, _: &Store) -> io::Result<Answer<PathBuf>> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -12,10 +12,12 @@
 //! Not here: how a session is made from flags and settings ([`Host`] is the command line's).
 
 mod call;
+mod command;
 mod files;
-mod host;
+mod meter;
 mod mode;
 mod open;
+mod option;
 mod peer;
 mod permit;
 mod place;
@@ -23,10 +25,12 @@ mod prompt;
 mod replay;
 mod serve;
 mod typed;
+mod ui;
 mod update;
 mod work;
 
 use super::exit::{self, EndsChildren};
+use super::host::Host;
 use super::output::Output;
 use super::signal::Watch;
 use super::stdin;
@@ -40,9 +44,6 @@ use serve::Server;
 use std::io;
 use std::sync::Arc;
 use std::thread;
-
-pub use host::{Host, Listed, Refusal};
-pub use typed::title;
 
 /// Maximum requests queued for the opener.
 const REQUESTS_MAX: usize = 64;

@@ -43,14 +43,16 @@ impl Modes {
         true
     }
 
-    pub fn to_json(&self) -> Value {
-        let mode = |id: &str, name: &str, description: &str| json!({"id": id, "name": name, "description": description});
-        json!({
-            "currentModeId": self.current,
-            "availableModes": [
-                mode(DEFAULT, "Default", "All tools of the session"),
-                mode(READ_ONLY, "Read only", "Tools that look and change nothing"),
-            ],
-        })
+    pub fn current(&self) -> &'static str {
+        self.current
+    }
+
+    /// The modes with name and description. `id` is the field that holds a mode's id.
+    pub fn choices(&self, id: &str) -> Value {
+        let mode = |mode: &str, name: &str, description: &str| json!({id: mode, "name": name, "description": description});
+        json!([
+            mode(DEFAULT, "Default", "All tools of the session"),
+            mode(READ_ONLY, "Read only", "Tools that look and change nothing"),
+        ])
     }
 }

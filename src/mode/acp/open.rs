@@ -1,14 +1,18 @@
 //! Opens sessions one after another on a separate thread, since a long session takes time.
 
+use super::command;
 use super::files::Files;
-use super::host::{Host, Listed, Refusal};
 use super::mode::Modes;
+use super::option;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
 use super::replay;
+use super::typed::title;
+use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::mode::host::{Host, Listed, Refusal};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -43,6 +47,9 @@ pub enum Request {
         replay: bool,
         servers: Vec<String>,
     },
+    /// The id of a session.
+    Delete(String),
+    Logout,
     List {
         cwd: Option<PathBuf>,
         /// The session after which the page begins.
@@ -70,6 +77,15 @@ pub struct Sessions {
 impl Sessions {
     pub fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the options of a session anew.
+    pub fn tell_options(&self, id: &str, peer: &Peer) {
+        let open = self.lock();
+        if let Some(Open { control, modes, .. }) = open.get(id) {
+            let options = option::list(control, modes.as_ref());
+            peer.update(id, &json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        }
     }
 
     /// Keeps the thread of a session that is closing.
@@ -128,7 +144,9 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     };
     let rest = sessions.get(from..).unwrap_or_default();
     let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
-    let mut answer = json!({ "sessions": shown });
+    let shown_as = |listed: &Listed| Listed { title: title(&listed.title), ..listed.clone() };
+    let sessions: Vec<Listed> = shown.iter().map(shown_as).collect();
+    let mut answer = json!({ "sessions": sessions });
     if let (Some(last), false) = (shown.last(), later.is_empty()) {
         answer["nextCursor"] = last.session_id.as_str().into();
     }
@@ -144,7 +162,8 @@ fn initialize_result(methods: &[Value]) -> Value {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": false, "sse": false},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+            "auth": {"logout": {}},
         },
         "agentInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
         "authMethods": methods,
@@ -185,7 +204,7 @@ impl<H: Host> Opener<H> {
             }
             Request::New { cwd, servers } => {
                 let id = self.open(&cwd, None)?;
-                let mut result = self.modes(&id);
+                let mut result = self.options(&id);
                 result["sessionId"] = id.as_str().into();
                 Ok(Answer { result, session: Some(id), notices: self.unused(&servers) })
             }
@@ -201,7 +220,21 @@ impl<H: Host> Opener<H> {
                 if replay {
                     self.replay(&id);
                 }
-                Ok(Answer { result: self.modes(&id), session: Some(id), notices })
+                Ok(Answer { result: self.options(&id), session: Some(id), notices })
+            }
+            Request::Delete(id) => {
+                let open = self.sessions.lock().remove(&id);
+                if let Some(open) = open {
+                    open.control.abort();
+                    drop(open.jobs);
+                    let _ = open.worker.join();
+                }
+                self.host.delete(&id)?;
+                Ok(Answer::new(json!({})))
+            }
+            Request::Logout => {
+                self.host.sign_out(&self.cancel).map_err(Refusal::Failed)?;
+                Ok(Answer::new(json!({})))
             }
             Request::List { cwd, after } => {
                 let sessions = self.host.list(cwd.as_deref())?;
@@ -261,23 +294,30 @@ impl<H: Host> Opener<H> {
             workspace: workspace.clone(),
             describer: control.tools().describer(),
         }));
+        control.set_ui(Arc::new(EditorUi { peer: self.peer.clone(), session: id.clone() }));
         let (jobs, waiting) = bounded(JOBS_MAX);
-        let (name, peer) = (id.clone(), self.peer.clone());
+        let (peer, sessions) = (self.peer.clone(), self.sessions.clone());
         let worker = thread::Builder::new()
             .name("session".into())
-            .spawn(move || work::work(session, &name, &waiting, &peer, &files))
+            .spawn(move || work::work(session, &waiting, &sessions, &peer, &files))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
         let open = Open { modes: Modes::of(&control), control, jobs, workspace, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }
 
-    fn modes(&self, id: &str) -> Value {
+    /// Modes and options of a session, for the answer to its opening.
+    fn options(&self, id: &str) -> Value {
         let sessions = self.sessions.lock();
-        match sessions.get(id).and_then(|open| open.modes.as_ref()) {
-            Some(modes) => json!({"modes": modes.to_json()}),
-            None => json!({}),
+        let Some(open) = sessions.get(id) else {
+            return json!({});
+        };
+        let mut options = json!({"configOptions": option::list(&open.control, open.modes.as_ref())});
+        if let Some(modes) = &open.modes {
+            options["modes"] =
+                json!({"currentModeId": modes.current(), "availableModes": modes.choices("id")});
         }
+        options
     }
 
     fn replay(&self, id: &str) {
@@ -291,34 +331,41 @@ impl<H: Host> Opener<H> {
         control.tree().each_message(|message| replay::message(&mut updates, message));
     }
 
-    /// Sends the available templates and skills to the editor.
     fn tell_commands(&self, id: &str) {
-        let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
-            return;
-        };
-        let command = |name: &str, description: &str, hint: Option<&str>| {
-            let mut command = json!({"name": name, "description": description});
-            if let Some(hint) = hint {
-                command["input"] = json!({ "hint": hint });
-            }
-            command
-        };
-        let config = control.config();
-        let templates = config.commands.templates.iter().map(|template| {
-            // One that takes no arguments leaves out what is said behind its name.
-            let takes_any = template.content.contains('$').then_some("arguments");
-            command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
-        });
-        let skills =
-            config.commands.skills.iter().map(|skill| {
-                command(&format!("skill:{}", skill.name), &skill.description, Some("arguments"))
-            });
-        let commands: Vec<Value> = templates.chain(skills).collect();
-        if !commands.is_empty() {
-            let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
-            self.peer.update(id, &update);
+        let control = self.sessions.lock().get(id).map(|open| open.control.clone());
+        if let Some(control) = control {
+            tell_commands(id, &control, &self.peer);
         }
     }
+}
+
+/// Sends the commands of pi, of extensions, templates and skills to the editor.
+pub fn tell_commands(id: &str, control: &Control, peer: &Peer) {
+    let command = |name: &str, description: &str, hint: Option<&str>| {
+        let mut command = json!({"name": name, "description": description});
+        if let Some(hint) = hint {
+            command["input"] = json!({ "hint": hint });
+        }
+        command
+    };
+    let config = control.config();
+    let templates = config.commands.templates.iter().map(|template| {
+        // One that takes no arguments leaves out what is said behind its name.
+        let takes_any = template.content.contains('$').then_some("arguments");
+        command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
+    });
+    let skills = config
+        .commands
+        .skills
+        .iter()
+        .map(|skill| command(&format!("skill:{}", skill.name), &skill.description, Some("arguments")));
+    let added = control.added_commands();
+    let added = added.iter().map(|named| {
+        command(&named.name, named.command.description().unwrap_or_default(), Some("arguments"))
+    });
+    let commands: Vec<Value> = command::list().chain(added).chain(templates).chain(skills).collect();
+    let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+    peer.update(id, &update);
 }
 
 #[cfg(test)]
@@ -333,6 +380,22 @@ mod tests {
     struct Empty;
 
     impl Host for Empty {
+        fn open_tools(&mut self, _: &CancelToken) -> Result<Session, Refusal> {
+            unreachable!()
+        }
+
+        fn read(&mut self, _: &str) -> Result<String, Refusal> {
+            unreachable!()
+        }
+
+        fn delete(&mut self, _: &str) -> Result<(), Refusal> {
+            unreachable!()
+        }
+
+        fn sign_out(&mut self, _: &CancelToken) -> Result<(), String> {
+            unreachable!()
+        }
+
         fn check_key(&mut self, _: &CancelToken) -> Result<(), String> {
             Ok(())
         }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 const ALLOW: &str = "allow";
-const ALWAYS: &str = "always";
+/// The index of what is allowed follows.
+const ALWAYS: &str = "always-";
 const DENY: &str = "deny";
 
 /// Asks the user to approve the calls of one session.
@@ -27,22 +28,28 @@ impl Approver for EditorApprover {
         let title = call::title_to_approve(name, &info);
         let title = question.helper.map_or_else(|| title.clone(), |helper| format!("{helper}: {title}"));
         let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let always = question.always.iter().enumerate().map(|(index, always)| {
+            let name = format!("Always allow {} (this session)", always.label);
+            option(&format!("{ALWAYS}{index}"), &name, "allow_always")
+        });
+        let options: Vec<Value> = [option(ALLOW, "Allow", "allow_once")]
+            .into_iter()
+            .chain(always)
+            .chain([option(DENY, "Deny", "reject_once")])
+            .collect();
         let params = json!({
             "sessionId": self.session,
             "toolCall": {
                 "toolCallId": question.id,
                 "title": title,
+                "name": name,
                 "kind": call::kind(&info),
                 "status": "pending",
                 "content": change.diffs,
                 "locations": call::locations(&self.workspace, &info, &change),
                 "rawInput": arguments,
             },
-            "options": [
-                option(ALLOW, "Allow", "allow_once"),
-                option(ALWAYS, "Always allow", "allow_always"),
-                option(DENY, "Deny", "reject_once"),
-            ],
+            "options": options,
         });
         let answer = self.peer.ask("session/request_permission", &params, cancel, None);
         let chosen = match &answer {
@@ -53,9 +60,10 @@ impl Approver for EditorApprover {
             }
             None => None,
         };
-        match chosen {
-            Some(ALLOW) => Decision::Allow,
-            Some(ALWAYS) => Decision::AllowAlways,
+        let always = chosen.and_then(|id| id.strip_prefix(ALWAYS)?.parse().ok());
+        match (chosen, always.and_then(|index: usize| question.always.get(index))) {
+            (Some(ALLOW), _) => Decision::Allow,
+            (_, Some(always)) => Decision::AllowAlways(always.rules.clone()),
             // What is not understood is no permission.
             _ => Decision::Deny(None),
         }

@@ -1,6 +1,9 @@
 //! Handles requests: immediately, or through the opener or a session's thread.
 
-use super::open::{Request, Sessions};
+use super::command::Command;
+use super::mode::Modes;
+use super::open::{Open, Request, Sessions};
+use super::option;
 use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
 use super::work::Job;
@@ -62,6 +65,12 @@ impl Server {
             "session/list" => self.open(list(params), reply),
             "session/prompt" => self.prompt(params, reply),
             "session/set_mode" => self.set_mode(params, reply),
+            "session/set_config_option" => self.set_option(params, reply),
+            "session/delete" => {
+                let id = session_id(params).map(str::to_owned);
+                self.open(id.map(Request::Delete).map_err(|failure| failure.message), reply);
+            }
+            "logout" => self.open(Ok(Request::Logout), reply),
             "session/close" => self.close(params, reply),
             _ => reply.fail(METHOD_NOT_FOUND, format!("Method not found: {method}")),
         }
@@ -89,19 +98,24 @@ impl Server {
             Ok(open) => open,
             Err(failure) => return reply.refuse(&failure),
         };
-        let (text, diagnostic) = open.control.expand(std::mem::take(&mut prompt.text));
-        diagnostic.iter().for_each(report::warning);
-        prompt.text = text;
+        let is_command = Command::of(&prompt.text).is_some();
+        if !is_command {
+            let (text, diagnostic) = open.control.expand(std::mem::take(&mut prompt.text));
+            diagnostic.iter().for_each(report::warning);
+            prompt.text = text;
+        }
         let nothing = || user_message(String::new(), Vec::new());
         match open.control.begin(None, nothing, &mut |_| {}) {
             Ok(Begin::Run(ticket)) => {
                 reply.end_by(ticket.cancel.clone());
-                let job = Job::Prompt { ticket, prompt, reply };
+                let job = match is_command {
+                    true => Job::Command { ticket, text: prompt.text, reply },
+                    false => Job::Prompt { ticket, prompt, reply },
+                };
                 if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
                     open.jobs.try_send(job)
-                    && let Job::Prompt { reply, .. } = job
                 {
-                    reply.fail(INTERNAL_ERROR, "The session has failed; open it again");
+                    job.reply().fail(INTERNAL_ERROR, "The session has failed; open it again");
                 }
             }
             _ => reply.fail(
@@ -129,6 +143,30 @@ impl Server {
         reply.done(json!({}));
         let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
         self.peer.update(id, &update);
+        drop(sessions);
+        self.sessions.tell_options(id, &self.peer);
+    }
+
+    fn set_option(&self, params: &Value, reply: Reply) {
+        let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or("");
+        let (option, value) = (text("configId"), text("value"));
+        let mut sessions = self.sessions.lock();
+        let id = match session_id(params) {
+            Ok(id) => id,
+            Err(failure) => return reply.refuse(&failure),
+        };
+        let Some(Open { control, modes, .. }) = sessions.get_mut(id) else {
+            return reply.refuse(&no_session(id));
+        };
+        let before = modes.as_ref().map(Modes::current);
+        if let Err(reason) = option::set(control, modes.as_mut(), option, value) {
+            return reply.fail(INVALID_PARAMS, reason);
+        }
+        reply.done(json!({"configOptions": option::list(control, modes.as_ref())}));
+        let now = modes.as_ref().map(Modes::current);
+        if now != before {
+            self.peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": now}));
+        }
     }
 
     fn close(&self, params: &Value, reply: Reply) {
@@ -140,10 +178,8 @@ impl Server {
             Ok(open) => {
                 open.control.abort();
                 self.sessions.leave(open.worker);
-                if let Err(error) = open.jobs.try_send(Job::Close(reply))
-                    && let Job::Close(reply) = error.into_inner()
-                {
-                    reply.fail(INTERNAL_ERROR, "The session has failed");
+                if let Err(error) = open.jobs.try_send(Job::Close(reply)) {
+                    error.into_inner().reply().fail(INTERNAL_ERROR, "The session has failed");
                 }
             }
             Err(failure) => reply.refuse(&failure),
@@ -160,6 +196,7 @@ fn client_capabilities(params: &Value) -> ClientCapabilities {
         writes: offers("writeTextFile"),
         notices: client["session"]["notices"].is_object(),
         compactions: client["session"]["compaction"].is_object(),
+        forms: client["elicitation"]["form"].is_object(),
         terminal_login: client["auth"]["terminal"] == true,
     }
 }

@@ -9,6 +9,7 @@
 use super::call::{self, Change};
 use super::peer::{ClientCapabilities, Peer};
 use crate::runtime::event::{Event, Reason};
+use crate::runtime::todo::{self, List, Status};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Describer, Workspace, unique_id};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -133,7 +134,7 @@ impl Updates {
                     self.open.insert(id.clone(), false);
                     let kind = call::kind(&self.describer.describe(name, &Map::new()));
                     self.send(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
-                        "kind": kind, "status": "pending"}));
+                        "name": name, "kind": kind, "status": "pending"}));
                 }
                 _ => {}
             },
@@ -148,8 +149,12 @@ impl Updates {
                 self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
                     "content": call::progress(&output.content)}));
             }
-            AgentEvent::ToolEnd { id, output, is_error, .. } => {
+            AgentEvent::ToolEnd { id, name, output, is_error, .. } => {
                 self.end_call(id, &output.content, output.details.as_ref(), *is_error);
+                if let Some(list) = output.details.as_ref().filter(|_| *name == todo::NAME).and_then(List::of)
+                {
+                    self.send(json!({"sessionUpdate": "plan", "entries": entries(&list)}));
+                }
             }
             _ => {}
         }
@@ -194,6 +199,7 @@ impl Updates {
             "sessionUpdate": if is_announced { "tool_call_update" } else { "tool_call" },
             "toolCallId": id,
             "title": call::title(name, &info),
+            "name": name,
             "kind": call::kind(&info),
             "locations": call::locations(&self.workspace, &info, change),
             "rawInput": arguments,
@@ -240,6 +246,12 @@ pub fn notice(client: ClientCapabilities, severity: &str, title: &str, more: Opt
     }
     let text = more.map_or_else(|| title.to_owned(), |more| format!("{title}\n{more}"));
     chunk("agent_thought_chunk", &unique_id(), text_block(&format!("{text}\n\n")))
+}
+
+/// The items of a list that were not dropped, as entries of a plan.
+fn entries(list: &List) -> Vec<Value> {
+    let items = list.0.iter().filter(|item| item.status != Status::Dropped);
+    items.map(|item| json!({"content": item.text, "priority": "medium", "status": item.status})).collect()
 }
 
 fn next_attempt(attempt: u64, max_attempts: u64, delay_ms: u64) -> String {

@@ -1,6 +1,9 @@
 //! A session's thread: prompts one after another, then the end.
 
+use super::command::{Command, Work};
 use super::files::Files;
+use super::meter::Meter;
+use super::open::{Sessions, tell_commands};
 use super::peer::{AUTH_REQUIRED, Peer, Reply};
 use super::prompt::Prompt;
 use super::typed::title;
@@ -8,27 +11,75 @@ use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{Fatal, StopReason, now_iso};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, select};
 use serde_json::json;
 
 pub enum Job {
-    Prompt { ticket: Ticket, prompt: Prompt, reply: Reply },
+    Prompt {
+        ticket: Ticket,
+        prompt: Prompt,
+        reply: Reply,
+    },
+    /// A command of pi itself.
+    Command {
+        ticket: Ticket,
+        text: String,
+        reply: Reply,
+    },
     Close(Reply),
 }
 
+impl Job {
+    /// The reply of a job that is not done.
+    pub fn reply(self) -> Reply {
+        let (Self::Prompt { reply, .. } | Self::Command { reply, .. } | Self::Close(reply)) = self;
+        reply
+    }
+}
+
 /// Runs jobs in turn until the channel closes, then closes the session.
-pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
+pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, peer: &Peer, files: &Files) {
     let mut closing = None;
-    for job in jobs {
+    session.open("startup");
+    if !session.control().added_commands().is_empty() {
+        tell_commands(&session.header().id, session.control(), peer);
+    }
+    let mut meter = Meter::start(&session, peer);
+    let tasks = session.control().tasks().clone();
+    loop {
+        let job = select! {
+            recv(jobs) -> job => match job {
+                Ok(job) => job,
+                Err(_) => break,
+            },
+            recv(tasks) -> task => {
+                let mut updates = updates(&session, peer);
+                if let Ok(task) = task {
+                    session.carry_out(task, &mut |event| {
+                        updates.event(event);
+                        Ok(())
+                    });
+                }
+                continue;
+            }
+        };
         match job {
             Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
-                match answer(&mut session, id, ticket, prompt, peer) {
+                match answer(&mut session, &mut meter, ticket, prompt, peer) {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
                     Err((code, reason)) => reply.fail(code, reason),
                 }
+            }
+            Job::Command { ticket, text, reply } => {
+                if let Some(command) = Command::of(&text) {
+                    run(&command, &mut session, ticket, peer);
+                    sessions.tell_options(&session.header().id, peer);
+                }
+                reply.done(json!({"stopReason": "end_turn"}));
             }
             Job::Close(reply) => {
                 closing = Some(reply);
@@ -46,30 +97,51 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, f
     }
 }
 
+/// Runs a command, and shows its result as an answer. The model sees nothing of it.
+fn run(command: &Command<'_>, session: &mut Session, ticket: Ticket, peer: &Peer) {
+    let mut updates = updates(session, peer);
+    let work = Work { session, updates: &mut updates, cancel: &ticket.cancel };
+    let text = command.run(work);
+    updates.begin_answer();
+    updates.say(&text);
+}
+
+fn updates(session: &Session, peer: &Peer) -> Updates {
+    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
+    Updates::new(peer.clone(), session.header().id, workspace, describer)
+}
+
 /// Answers a prompt. Returns the stop reason, or code and text of an error.
 fn answer(
     session: &mut Session,
-    id: &str,
+    meter: &mut Meter,
     ticket: Ticket,
     prompt: Prompt,
     peer: &Peer,
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
     session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
-    let (mut text, images) = prompt.whole();
+    let (text, images) = prompt.whole();
+    let mut updates = updates(session, peer);
+    let taken = session.take_input(text, images, InputSource::Rpc, &mut |event| {
+        updates.event(event);
+        Ok(())
+    });
+    let taken = taken.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
+    let Some((mut text, images)) = taken else { return Ok("end_turn") };
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
-    let mut updates = Updates::new(peer.clone(), id.to_owned(), workspace, describer);
+    let id = session.header().id;
+    let control = session.control().clone();
     let before = session.control().snapshot();
     let title = title(&text);
     let mut accepted = || {
         if before.message_count == 0 && before.session_name.is_none() {
             peer.update(
-                id,
+                &id,
                 &json!({"sessionUpdate": "session_info_update", "title": title, "updatedAt": now_iso()}),
             );
         }
@@ -77,6 +149,7 @@ fn answer(
     let message = user_message(text, images);
     let asked = session.ask(ticket, message, &mut accepted, &mut |event| {
         updates.event(event);
+        meter.event(event, &control, peer);
         Ok(())
     });
     updates.end_open_calls();

@@ -4,6 +4,7 @@ use super::feed::News;
 use super::footer::tokens as grouped_tokens;
 use crate::runtime::AgentMessage;
 use crate::runtime::event::Reason;
+use crate::runtime::ui::Indicator;
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
@@ -20,6 +21,10 @@ pub struct Activity {
     failure: String,
     /// What an extension says in place of "Working".
     pub working: Option<String>,
+    /// What an extension shows in place of the moving mark.
+    pub indicator: Option<Indicator>,
+    /// An extension does not want a run shown.
+    pub is_hidden: bool,
     /// Name and start of other work that the user began.
     pub other: Option<(&'static str, Instant)>,
 }
@@ -58,6 +63,8 @@ pub struct Label {
     pub about: String,
     /// What the key that interrupts does.
     pub escape: &'static str,
+    /// What is shown in place of the moving mark.
+    pub indicator: Option<Indicator>,
 }
 
 struct Retry {
@@ -82,7 +89,14 @@ impl Activity {
                 self.run.get_or_insert(now);
                 self.retry = None;
             }
-            News::Settled => *self = Self { working: self.working.take(), ..Self::default() },
+            News::Settled => {
+                *self = Self {
+                    working: self.working.take(),
+                    indicator: self.indicator.take(),
+                    is_hidden: self.is_hidden,
+                    ..Self::default()
+                }
+            }
             News::PromptProgress(processed, total) => self.reading = Some((*processed, *total)),
             News::MessageStarted(_) => self.answer = Answer::default(),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
@@ -135,6 +149,7 @@ impl Activity {
             shows_time: true,
             about: String::new(),
             escape,
+            indicator: None,
         };
         if let Some(retry) = &self.retry {
             let left = retry.until.saturating_duration_since(now).as_secs_f64().ceil();
@@ -145,7 +160,7 @@ impl Activity {
             };
             let running = since(retry.since);
             let about = retry.error.clone();
-            return Some(Label { text, running, shows_time: false, about, escape: "stops" });
+            return Some(Label { text, running, shows_time: false, about, escape: "stops", indicator: None });
         }
         if let Some((reason, then)) = self.compaction {
             let label = match reason {
@@ -166,7 +181,9 @@ impl Activity {
         };
         let tokens = self.spent.output + (self.answer.bytes / BYTES_PER_TOKEN) as u64;
         let about = if tokens > 0 { format!("{} tokens", grouped_tokens(tokens)) } else { String::new() };
-        self.run.map(|then| Label { about, ..simple(&label, then, "to interrupt") })
+        let indicator = self.indicator.clone();
+        let run = self.run.filter(|_| !self.is_hidden);
+        run.map(|then| Label { about, indicator, ..simple(&label, then, "to interrupt") })
     }
 
     /// Tokens per second of an answer with `tokens` tokens that ends at `now`.

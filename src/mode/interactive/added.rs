@@ -3,7 +3,7 @@
 use super::app::App;
 use super::asked::{Asked, Form};
 use super::card::Weight;
-use super::config::UiConfig;
+use super::config::{UiConfig, is_dumb};
 use super::dialog::compose::Compose;
 use super::dialog::question::question;
 use super::dialog::{Dialog as OnScreen, Step};
@@ -11,20 +11,23 @@ use super::effect::{Effect, Update};
 use super::feed::Feed;
 use super::keymap::AppAction;
 use super::look::Look;
+use super::panel::{AsEditor, InDialog, Overlays, Panel};
+use super::program_status::{Blocked, Kind};
 use crate::runtime::event::Event;
-use crate::runtime::ui::{Change, Component, Dialog, Problem, Severity, Ui, YES};
+use crate::runtime::ui::{
+    Arrange, Change, Component, Dialog, Picture, Place, Problem, Query, Severity, Ui, YES,
+};
 use crate::runtime::{CancelToken, plain_text};
-use crate::tui::encode::encode;
 use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::sgr;
-use crate::tui::theme::Role;
+use crate::tui::theme::Theme;
 use crossbeam_channel::{Sender, after, bounded, never, select};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lines of one widget.
 const WIDGET_ROWS: usize = 10;
@@ -40,6 +43,12 @@ pub struct Added {
     header: Option<Vec<String>>,
     footer: Option<Vec<String>>,
     pub title: Option<String>,
+    pub overlays: Overlays,
+    pub editor: Option<AsEditor>,
+    /// Keys on their way to extensions that look at them first.
+    pub keys: Option<Sender<String>>,
+    /// The theme that extensions know of.
+    pub theme: Option<Theme>,
 }
 
 impl Added {
@@ -47,25 +56,29 @@ impl Added {
     pub fn above(&self, look: &Look<'_>) -> Vec<Line> {
         let header = self.header.iter().flatten();
         let lines = header.chain(self.above.values().flatten());
-        lines.map(|line| shown(line, look)).collect()
+        lines.map(|line| look.shown(line)).collect()
     }
 
     /// Lines below the editor.
     pub fn below(&self, look: &Look<'_>) -> Vec<Line> {
-        self.below.values().flatten().map(|line| shown(line, look)).collect()
+        self.below.values().flatten().map(|line| look.shown(line)).collect()
     }
 
     /// The footer, in place of `own`, and the status texts.
     pub fn footer(&self, own: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
         let mut lines = match &self.footer {
-            Some(lines) => lines.iter().map(|line| shown(line, look)).collect(),
+            Some(lines) => lines.iter().map(|line| look.shown(line)).collect(),
             None => own,
         };
         if !self.status.is_empty() {
             let texts: Vec<&str> = self.status.values().map(String::as_str).collect();
-            lines.push(shown(&texts.join("  "), look));
+            lines.push(look.shown(&texts.join("  ")));
         }
         lines
+    }
+
+    pub fn statuses(&self) -> &BTreeMap<String, String> {
+        &self.status
     }
 
     fn put(&mut self, key: String, lines: Option<Vec<String>>, is_below: bool) {
@@ -77,11 +90,6 @@ impl Added {
             side.insert(key, lines);
         }
     }
-}
-
-fn shown(text: &str, look: &Look<'_>) -> Line {
-    let first = text.lines().next().unwrap_or_default();
-    sgr::line(first, look.style(Role::Text)).cut(look.width)
 }
 
 /// The screen, as extensions reach the user through it.
@@ -134,29 +142,31 @@ impl Ui for OnFeed {
         self.feed.event(event);
     }
 
-    fn open(&self, number: u64, component: Arc<dyn Component>) -> bool {
-        self.feed.effect(Effect::ShowComponent(number, component));
+    fn open(&self, number: u64, component: Arc<dyn Component>, place: Place) -> bool {
+        self.feed.effect(Effect::ShowComponent { number, component, place });
         true
     }
 
-    fn drawn(&self, number: u64, lines: Vec<String>, cursor: Option<(usize, usize)>) {
-        self.feed.effect(Effect::Update(Update::Drawn { number, lines, cursor }));
+    fn drawn(&self, number: u64, picture: Picture) {
+        self.feed.effect(Effect::Update(Update::Drawn { number, picture }));
+    }
+
+    fn arrange(&self, number: u64, arrange: Arrange) {
+        self.feed.effect(Effect::Arrange(number, arrange));
     }
 
     fn close(&self, number: u64) {
         self.feed.effect(Effect::Update(Update::ComponentOver(number)));
     }
 
-    fn width(&self) -> usize {
+    fn read(&self, query: Query) -> Value {
         let (tell, told) = bounded(1);
-        self.feed.effect(Effect::ReadWidth(tell));
-        told.recv_timeout(READ_MAX).unwrap_or(80)
+        self.feed.effect(Effect::Read(query, tell));
+        told.recv_timeout(READ_MAX).unwrap_or_default()
     }
 
-    fn editor_text(&self) -> String {
-        let (tell, told) = bounded(1);
-        self.feed.effect(Effect::ReadEditor(tell));
-        told.recv_timeout(READ_MAX).unwrap_or_default()
+    fn editor_input(&self, data: String) {
+        self.feed.effect(Effect::TypeIn(data));
     }
 }
 
@@ -182,6 +192,19 @@ pub fn show(app: &mut App, change: Change) {
         Change::WorkingMessage(text) => {
             app.status.activity.working = text.map(|text| plain_text(text.as_bytes()).replace('\n', " "))
         }
+        Change::WorkingVisible(is_visible) => app.status.activity.is_hidden = !is_visible,
+        Change::WorkingIndicator(indicator) => app.status.activity.indicator = indicator,
+        Change::ThinkingLabel(label) => app.config.options.thinking_label = label,
+        Change::ToolsExpanded(is_open) => app.config.options.is_open = is_open,
+        Change::Resources => app.read_settings(),
+        Change::Redraw(call) => app.config.drawings.forget(&call),
+        Change::DesktopNotify { title, body } if !is_dumb() => {
+            let plain = |text: &str| plain_text(text.as_bytes()).replace(['\n', '\t'], " ");
+            let sequence =
+                format!("\x1b]777;notify;{};{}\x07", plain(&title).replace(';', ","), plain(&body));
+            app.requests.sequences.push_str(&sequence);
+        }
+        Change::DesktopNotify { .. } => {}
         Change::EditorText(text) => app.composer.editor.set_text(&text),
         Change::Paste(text) => {
             app.composer.editor.paste(&text);
@@ -206,7 +229,7 @@ pub fn ask(app: &mut App, asked: Asked) {
             Vec::new()
         })),
         Form::Text(prefill) => {
-            let title = if text.is_empty() { title } else { format!("{title} ({text})") };
+            let title = if text.is_empty() { title.clone() } else { format!("{title} ({text})") };
             let compose = Compose::new(&title, move |text| {
                 let _ = answer.try_send(text);
                 Effect::Draw
@@ -214,74 +237,37 @@ pub fn ask(app: &mut App, asked: Asked) {
             Box::new(compose.with_text(&prefill))
         }
     };
-    app.open(Question { number, inner, reply });
+    app.open(Question { number, title, inner, reply });
 }
 
 /// Opens a component.
-pub fn open(app: &mut App, number: u64, component: Arc<dyn Component>) {
-    let drawn = Drawn { number, component, lines: Vec::new(), cursor: None, room: (0, 0), is_leaving: false };
-    app.open(drawn);
+pub fn open(app: &mut App, number: u64, component: Arc<dyn Component>, place: Place) {
+    match place {
+        Place::Dialog => app.open(InDialog(Panel::new(number, component))),
+        Place::Editor => app.added.editor = Some(AsEditor::new(number, component)),
+        Place::Overlay(wishes) => app.added.overlays.open(number, component, *wishes, app.dialogs.count()),
+    }
 }
 
-/// A component with the focus.
-struct Drawn {
-    number: u64,
-    component: Arc<dyn Component>,
-    lines: Vec<String>,
-    cursor: Option<(usize, usize)>,
-    room: (usize, usize),
-    /// The last key was the one that clears: a second one ends a component that does not end itself.
-    is_leaving: bool,
+/// Passes an update to the components and dialogs.
+pub fn update(app: &mut App, mut update: Update) {
+    app.added.overlays.take(&mut update);
+    if app.added.editor.as_mut().is_some_and(|editor| editor.take(&mut update) == Step::Close) {
+        app.added.editor = None;
+    }
+    app.dialogs.update(update, &app.config);
 }
 
-impl OnScreen for Drawn {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        if self.room != (look.width, rows) {
-            self.room = (look.width, rows);
-            self.component.resize(look.width, rows);
-        }
-        let mut lines: Vec<Line> = self.lines.iter().take(rows).map(|line| shown(line, look)).collect();
-        if let Some((row, column)) = self.cursor
-            && let Some(line) = lines.get_mut(row)
-        {
-            line.cursor = Some(column.min(look.width.saturating_sub(1)));
-        }
-        if lines.is_empty() {
-            lines.push(Line::new());
-        }
-        lines
+/// Passes a key to the component that is the editor. False if there is none.
+pub fn editor_key(app: &mut App, key: &Key, now: Instant) -> bool {
+    let Some(editor) = &app.added.editor else { return false };
+    // The way out of a component that does not answer.
+    if app.config.keymap.is(key, AppAction::CLEAR) && app.composer.last_clear.is_double(now) {
+        app.requests.ends = true;
+    } else {
+        editor.key(key);
     }
-
-    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
-        let clears = config.keymap.is(key, AppAction::CLEAR);
-        if clears && std::mem::replace(&mut self.is_leaving, clears) {
-            self.component.dismiss();
-            return vec![Effect::Close];
-        }
-        self.is_leaving = clears;
-        self.component.input(&encode(key), &key.to_string());
-        Vec::new()
-    }
-
-    fn paste(&mut self, text: &str) {
-        self.component.input(&format!("\x1b[200~{text}\x1b[201~"), "");
-    }
-
-    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
-        match update {
-            Update::Drawn { number, lines, cursor } if *number == self.number => {
-                (self.lines, self.cursor) = (std::mem::take(lines), *cursor);
-                Step::Stay
-            }
-            Update::ComponentOver(number) if *number == self.number => Step::Close,
-            _ => Step::Stay,
-        }
-    }
-
-    fn dismiss(&mut self) -> Vec<Effect> {
-        self.component.dismiss();
-        Vec::new()
-    }
+    true
 }
 
 /// Runs the action that an extension has for a key. False if there is none, or pi cannot do without the key.
@@ -319,11 +305,16 @@ pub fn press(app: &mut App, key: &Key) -> bool {
 /// The dialog of a question, which its extension may withdraw.
 struct Question {
     number: u64,
+    title: String,
     inner: Box<dyn OnScreen>,
     reply: Sender<Option<String>>,
 }
 
 impl OnScreen for Question {
+    fn blocked(&self) -> Option<Blocked> {
+        Some(Blocked { kind: Kind::Question, title: self.title.clone() })
+    }
+
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         self.inner.lines(look, rows)
     }

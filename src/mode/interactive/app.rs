@@ -9,13 +9,16 @@ use super::card::Weight;
 use super::composer::Composer;
 use super::config::{UiConfig, is_dumb};
 use super::dialog::{Dialog, Dialogs};
+use super::drawings::Drawings;
 use super::effect::Effect;
 use super::feed::Feed;
+use super::keeping::Keeping;
 use super::status::Status;
 use super::view::View;
 use super::work::{self, Job};
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
 use crate::runtime::hook::InputSource;
+use crate::runtime::image::named;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, Store};
 use crate::tui::line::Line;
@@ -42,6 +45,7 @@ pub struct App {
     pub view: View,
     pub composer: Composer,
     pub dialogs: Dialogs,
+    pub keeping: Keeping,
     pub status: Status,
     /// What extensions show.
     pub added: Added,
@@ -79,13 +83,17 @@ pub struct Requests {
 }
 
 impl App {
-    pub fn new(control: Control, dirs: Dirs, store: Store, threads: Threads, config: UiConfig) -> Self {
+    pub fn new(control: Control, dirs: Dirs, store: Store, threads: Threads, mut config: UiConfig) -> Self {
+        let feed = threads.feed.clone();
+        let redraw = move || feed.effect(Effect::Draw);
+        config.drawings = Arc::new(Drawings::new(&control, &threads.cancel, redraw));
         // How large a cell is matters to images only.
         let sequences = config.pictures().map_or("", |_| ASK_CELL).to_owned();
         Self {
             view: View::new(control.clone()),
             composer: Composer::default(),
             dialogs: Dialogs::default(),
+            keeping: Keeping::default(),
             status: Status::new(&control, &config, &threads.feed),
             added: Added::default(),
             requests: Requests { sequences, ..Requests::default() },
@@ -161,14 +169,29 @@ impl App {
         self.dialogs.open(dialog);
     }
 
-    /// Sends the typed text: as a prompt, or as a message to the current run.
-    pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
-        if !self.control.is_looked_at(&text) {
+    /// Sends the typed text, with the images that it names: as a prompt, or as a message to the current run.
+    pub fn prompt(&mut self, text: String, mut images: Vec<Block>, streaming: Streaming) {
+        let names_images = images.is_empty() && !named::names(&text).is_empty();
+        let is_looked_at = self.control.is_looked_at(&text);
+        if !is_looked_at && !names_images {
             return self.send(text, images, streaming);
         }
         let (control, feed) = (self.control.clone(), self.threads.feed.clone());
         self.begin_thread("input", move || {
             let cancel = control.root().child();
+            if names_images {
+                let (found, problems) = control.images_named(&text, &cancel);
+                if !found.is_empty() {
+                    let count = found.len();
+                    let text = format!("{count} image{} attached", if count == 1 { "" } else { "s" });
+                    feed.say(Weight::Info, text);
+                }
+                problems.into_iter().for_each(|problem| feed.say(Weight::Warning, problem));
+                images = found;
+            }
+            if !is_looked_at {
+                return feed.effect(Effect::Send { text, images, streaming });
+            }
             let source = InputSource::Interactive;
             if let Some((text, images)) = control.take_input(text, images, source, Some(streaming), &cancel) {
                 feed.effect(Effect::Send { text, images, streaming });
@@ -179,6 +202,7 @@ impl App {
     /// Sends a prompt that others have looked at.
     pub fn send(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
         self.status.note.clear();
+        self.composer.can_go_on = false;
         let (expanded, problem) = self.control.expand(text.clone());
         if let Some(problem) = problem {
             self.warn(&problem.to_string());
@@ -195,6 +219,27 @@ impl App {
             Ok(Begin::Queued) => {}
             // A compaction is under way.
             Err(_) => self.composer.held.push((text, streaming)),
+        }
+    }
+
+    /// Offers to continue if the last run of the conversation was cut off.
+    pub fn offer_to_go_on(&mut self) {
+        let cut_off = self.control.cut_off();
+        self.composer.can_go_on = cut_off.is_some();
+        if let Some(cut_off) = cut_off {
+            self.warn(&format!("{cut_off}. Enter on the empty editor goes on with it."));
+        }
+    }
+
+    /// Continues a run that was cut off.
+    pub fn go_on(&mut self) {
+        self.composer.can_go_on = false;
+        // A prompt that came first is answered with all before it.
+        if let Ok(Begin::Run(ticket)) =
+            self.control.begin(None, || user_message(String::new(), Vec::new()), &mut |_| {})
+            && self.threads.jobs.try_send(work::go_on(ticket)).is_err()
+        {
+            self.error("The session has too much to do; try again");
         }
     }
 
@@ -215,6 +260,7 @@ impl App {
     /// Reads the session's state again for the footer.
     pub fn refresh(&mut self) {
         self.status.footer.refresh(&self.control);
+        self.status.line.changed();
     }
 
     /// Writes a setting of the user.
@@ -237,6 +283,7 @@ impl App {
         for problem in self.config.read(&config.settings, &config.themes) {
             self.warn(&format!("Warning: {problem}"));
         }
+        self.set_status_line();
         match (before, self.config.options.wants_fullscreen) {
             (false, true) => self.config.is_fullscreen = true,
             (true, false) => self.leave_fullscreen(false),
@@ -276,12 +323,15 @@ impl App {
 
     /// Resets the screen for another conversation.
     pub fn begin_conversation(&mut self) {
+        self.config.drawings.clear();
         self.status.footer.begin(&self.control, &self.threads.feed);
         self.config.places.cwd = self.control.snapshot().cwd;
         self.view.clear();
         let rule = self.config.look().rule(self.config.look().style(Role::BorderMuted));
         self.print(vec![Line::new(), rule]);
         self.show_conversation();
+        self.offer_to_go_on();
+        self.restore_unsent(false);
     }
 
     /// Shows the end of a conversation that was just opened.

@@ -1,7 +1,7 @@
 //! Approval of tool calls on the screen.
 
 use super::card::Call;
-use super::effect::{Effect, Update};
+use super::effect::{Effect, ToApprove, Update};
 use super::feed::Feed;
 use crate::runtime::CancelToken;
 use crate::runtime::approval::{Approver, Decision, Question};
@@ -18,7 +18,8 @@ impl Approver for ByScreen {
         call.set_arguments(question.arguments.clone());
         call.written();
         call.helper = question.helper.map(str::to_owned);
-        self.0.effect(Effect::Approve { call: Box::new(call), reply });
+        let (always, asked_by) = (question.always.clone(), question.asked_by.clone());
+        self.0.effect(Effect::Approve(Box::new(ToApprove { call, always, asked_by, reply })));
         select! {
             recv(decided) -> decision => decision.unwrap_or(Decision::Deny(None)),
             recv(cancel.receiver()) -> _ => {
@@ -27,5 +28,14 @@ impl Approver for ByScreen {
                 Decision::Deny(None)
             }
         }
+    }
+
+    fn takes_turns(&self, call: &str) -> bool {
+        self.0.effect(Effect::Waits(call.to_owned()));
+        true
+    }
+
+    fn allowed(&self, call: &str) {
+        self.0.effect(Effect::Approved(call.to_owned()));
     }
 }

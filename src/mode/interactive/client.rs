@@ -22,6 +22,7 @@ impl Frame for App {
 
     fn set_size(&mut self, size: Size) {
         self.config.size = size;
+        self.status.line.changed();
     }
 
     fn live(&mut self, now: Instant) -> Vec<Line> {
@@ -34,6 +35,10 @@ impl Frame for App {
 
     fn tail(&self, rows: usize) -> Vec<Line> {
         self.view.tail(rows)
+    }
+
+    fn overlay(&self) -> usize {
+        self.composer.popup_rows
     }
 
     fn is_full(&mut self, room: usize, now: Instant) -> bool {
@@ -81,10 +86,19 @@ impl Client for App {
 
     fn input(&mut self, input: Input, now: Instant) {
         keys::input(self, input, now);
+        self.note_unsent(now);
+        self.update_status_line(now);
     }
 
     fn take(&mut self, news: News, now: Instant) {
         news::take(self, news, now);
+        self.note_unsent(now);
+        self.update_status_line(now);
+    }
+
+    fn timed(&mut self, now: Instant) {
+        self.keep_due(now);
+        self.update_status_line(now);
     }
 
     fn signal(&mut self, _: i32) {
@@ -108,7 +122,8 @@ impl Client for App {
     }
 
     fn changes_in(&self, now: Instant) -> Option<Duration> {
-        paint::changes_in(self, now)
+        let times = [paint::changes_in(self, now), self.keeps_in(now), self.status.line.due_in(now)];
+        times.into_iter().flatten().min()
     }
 
     fn end(&mut self, screen: &mut Screen<'_>, now: Instant) -> io::Result<()> {

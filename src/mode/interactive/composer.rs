@@ -4,14 +4,16 @@ use super::activity::{Activity, Label};
 use super::files::Files;
 use super::keymap::AppAction;
 use super::look::Look;
-use crate::runtime::ThinkingLevel;
 use crate::runtime::control::Streaming;
+use crate::runtime::ui::Indicator;
+use crate::runtime::{CancelToken, ThinkingLevel};
 use crate::tui::complete::{self, Answer, Popup, Wanted};
-use crate::tui::editor::Editor;
+use crate::tui::editor::{Editor, Searching};
 use crate::tui::key::Key;
-use crate::tui::keymap::Keymap;
+use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
-use crate::tui::select::{Item, loader};
+use crate::tui::select::{Item, elapsed, loader};
+use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::width::width;
@@ -30,13 +32,21 @@ const DOUBLE: Duration = Duration::from_millis(500);
 pub struct Composer {
     pub editor: Editor,
     popup: Option<Popup>,
+    /// Rows of the popup as last drawn.
+    pub popup_rows: usize,
     pub files: Files,
+    /// Cancels the question to extensions that waits for an answer.
+    question: Option<CancelToken>,
     /// Messages queued for the current run: steering, follow-up.
     pub queues: (Vec<String>, Vec<String>),
     /// Prompts that were entered during a compaction; they are sent after it.
     pub held: Vec<(String, Streaming)>,
     /// A line that was not sent since it names no command. Sent when it is entered again.
     pub refused: Option<String>,
+    /// True if Enter in the empty editor continues a run that was cut off.
+    pub can_go_on: bool,
+    /// True if the prompt in the editor is to be sent once there is a model.
+    pub waits_for_model: bool,
     pub last_clear: Press,
     pub last_escape: Press,
 }
@@ -70,8 +80,23 @@ pub enum Completed {
 }
 
 impl Composer {
+    /// Begins a question to extensions about the text, and cancels the one before.
+    pub fn ask_anew(&mut self, cancel: &CancelToken) -> CancelToken {
+        let token = cancel.child();
+        if let Some(before) = self.question.replace(token.clone()) {
+            before.cancel();
+        }
+        token
+    }
+
     pub fn close_completion(&mut self) {
         self.popup = None;
+    }
+
+    /// True if there is text that was not sent.
+    pub fn has_unsent(&self) -> bool {
+        let (steering, follow_up) = &self.queues;
+        !(self.editor.is_empty() && steering.is_empty() && follow_up.is_empty() && self.held.is_empty())
     }
 
     /// Empties the editor and returns its text.
@@ -179,7 +204,10 @@ impl Composer {
         let rows_max = (rows * 3 / 10).max(EDITOR_ROWS_MIN);
         let marker = look.style(Role::Accent);
         let view = self.editor.render(columns, rows_max, look.style(Role::Text), marker);
-        let label = activity.label(now).map_or_else(Line::new, |label| working(&label, look));
+        let label = match self.editor.searching() {
+            Some(search) => searching(search, look),
+            None => activity.label(now).map_or_else(Line::new, |label| working(&label, look)),
+        };
         let mut lines = vec![border_with(&label, view.above, look, border)];
         lines.extend(view.lines.into_iter().map(|line| match padding {
             0 => line,
@@ -191,16 +219,68 @@ impl Composer {
         }));
         lines.push(border_with(&Line::new(), view.below, look, border));
         if let Some(popup) = &mut self.popup {
-            lines.extend(popup.render(look.width, &look.looks()));
+            let rows = popup.render(look.width, &look.looks());
+            self.popup_rows = rows.len();
+            lines.extend(rows);
         }
         lines
     }
 }
 
+/// The search of the history: its query, what it finds, and its keys.
+fn searching(search: Searching<'_>, look: &Look<'_>) -> Line {
+    let muted = look.style(Role::Muted);
+    let found = match search.place {
+        _ if search.query.is_empty() => "type to search".to_owned(),
+        Some((number, count)) => format!("{number}/{count}"),
+        None => "no match".to_owned(),
+    };
+    let before = "History: ";
+    let keys = [(Action::HISTORY_SEARCH, "older"), (Action::SUBMIT, "takes"), (AppAction::INTERRUPT, "back")];
+    let keys = keys
+        .into_iter()
+        .filter_map(|(action, what)| look.keymap.keys(action).first().map(|key| format!(" · {key} {what}")));
+    // The end of the query is what is being typed.
+    let room = label_room(look).saturating_sub(width(before) + width(&found) + 3);
+    let mut query = search.query;
+    while width(query) > room {
+        query = query.char_indices().nth(1).and_then(|(at, _)| query.get(at..)).unwrap_or_default();
+    }
+    let mut line = Line::of(before, muted);
+    if !query.is_empty() {
+        line.push(query, look.style(Role::Accent));
+        line.push(" · ", muted);
+    }
+    let role = if search.place.is_none() && !search.query.is_empty() { Role::Warning } else { Role::Muted };
+    line.push(&found, look.style(role));
+    for hint in keys {
+        if line.width() + width(&hint) <= label_room(look) {
+            line.push(&hint, muted);
+        }
+    }
+    line
+}
+
 /// What is being done, how long, and the key that ends it, which is never cut.
 fn working(label: &Label, look: &Look<'_>) -> Line {
     let muted = look.style(Role::Muted);
-    let mut line = loader(&label.text, label.running, label.shows_time, &look.looks());
+    let mut line = match &label.indicator {
+        None => loader(&label.text, label.running, label.shows_time, &look.looks()),
+        Some(Indicator { frames, interval }) => {
+            let at = label.running.as_millis() / interval.as_millis().max(1);
+            let at = usize::try_from(at).unwrap_or(0) % frames.len().max(1);
+            let frame = frames.get(at).map_or("", String::as_str);
+            let mut line = sgr::line(frame.lines().next().unwrap_or_default(), look.style(Role::Accent));
+            if !line.is_empty() {
+                line.push(" ", muted);
+            }
+            line.push(&label.text, muted);
+            if label.shows_time && label.running >= Duration::from_secs(1) {
+                line.push(&format!(" {}", elapsed(label.running)), muted);
+            }
+            line
+        }
+    };
     let key = look.keymap.keys(AppAction::INTERRUPT).first();
     let hint = key.map_or_else(String::new, |key| format!(" · {key} {}", label.escape));
     let room = label_room(look).saturating_sub(line.width() + width(&hint));

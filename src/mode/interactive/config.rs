@@ -1,8 +1,9 @@
 //! What everything is drawn with: theme, keys, abilities of the terminal, settings.
 
 use super::card::Pictures;
+use super::drawings::Drawings;
 use super::keymap::{self, APPLICATION};
-use super::look::Look;
+use super::look::{Look, THINKING};
 use super::themes::Shelf;
 use crate::runtime::config::Themes;
 use crate::runtime::{Describer, Settings};
@@ -14,6 +15,7 @@ use crate::tui::style::Depth;
 use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub struct UiConfig {
     pub theme: Theme,
@@ -22,6 +24,8 @@ pub struct UiConfig {
     pub backdrop: Backdrop,
     pub keymap: Keymap,
     pub describer: Describer,
+    /// What extensions draw.
+    pub drawings: Arc<Drawings>,
     pub can: Found,
     pub size: Size,
     /// The size of a cell in pixels.
@@ -48,6 +52,8 @@ pub struct Options {
     /// True if tool output is shown in full.
     pub is_open: bool,
     pub hides_thinking: bool,
+    /// What an extension shows for thinking that is not shown.
+    pub thinking_label: Option<String>,
     pub wants_fullscreen: bool,
     /// Visibility of the scrollbar in fullscreen mode: `auto`, `always` or `hidden`.
     pub scrollbar: String,
@@ -69,6 +75,7 @@ impl UiConfig {
                 .unwrap_or(Backdrop::Dark),
             keymap: keymap::defaults(),
             describer: Describer::default(),
+            drawings: Arc::default(),
             can: ability::find(variable, Wishes::default()),
             size,
             cell: Pixels::CELL,
@@ -95,6 +102,7 @@ impl UiConfig {
             popup_rows: count(settings, "autocompleteMaxVisible").unwrap_or(5),
             is_open: self.options.is_open,
             hides_thinking: flag(settings, "hideThinkingBlock").unwrap_or(false),
+            thinking_label: self.options.thinking_label.take(),
             wants_fullscreen: text("tuiMode") == Some("fullscreen") && !is_dumb(),
             scrollbar: text("fullscreenScrollbar").unwrap_or("auto").to_owned(),
             wheel_lines: count(settings, "fullscreenWheelScrollLines").unwrap_or(WHEEL_LINES),
@@ -147,6 +155,7 @@ impl UiConfig {
             code_indent: &self.options.code_indent,
             is_open: self.options.is_open,
             hides_thinking: self.options.hides_thinking,
+            thinking_label: self.options.thinking_label.as_deref().unwrap_or(THINKING),
             is_plain: self.is_plain,
             is_compact: !self.options.is_roomy,
             has_backgrounds: self.can.depth >= Depth::Indexed && !self.is_plain,
@@ -154,6 +163,7 @@ impl UiConfig {
             cwd: &self.places.cwd,
             home: &self.places.home,
             describer: &self.describer,
+            drawings: &self.drawings,
         }
     }
 

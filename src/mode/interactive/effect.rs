@@ -9,16 +9,20 @@ use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::control::Streaming;
+use crate::runtime::filling::Filling;
 use crate::runtime::outline::{ForkPoint, Outline};
+use crate::runtime::permission::{self, Always, Entry, Mode, Policy, Scope};
 use crate::runtime::shell::ShellResult;
 use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
 use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, ImportedCopy, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
-use crate::runtime::ui::{Change, Component};
+use crate::runtime::ui::{Arrange, Change, Component, Picture, Place, Query};
 use crate::runtime::undo::{Plan, Undone};
 use crate::runtime::{Block, Model, Scoped, Settings, ThinkingLevel};
+use crate::tui::complete::Wanted;
+use crate::tui::select::Item;
 use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -101,6 +105,7 @@ pub enum Effect {
         stats: Box<Stats>,
         name: Option<String>,
     },
+    ShowContext(Box<Filling>),
     Summed {
         changes: u64,
         stats: Box<Stats>,
@@ -150,15 +155,31 @@ pub enum Effect {
     /// A fork was opened; the prompt that it ends before.
     Forked(String),
 
+    /// The answer to a question beside the conversation.
+    AnswerAside(Result<String, String>),
+    /// The first message of a new session.
+    HandOff(Result<String, String>),
+    HandedOff(String),
+    ListRewinds(Vec<ForkPoint>),
+    /// Asks what goes back to before this prompt.
+    AskRewind(String),
+    Rewind {
+        id: String,
+        files: bool,
+        conversation: bool,
+    },
     PlanUndo(Box<UndoPlan>),
     Undo {
         session: PathBuf,
         plans: Vec<Plan>,
         forces: bool,
+        /// Entry that the conversation goes to afterwards.
+        goes_to: Option<String>,
     },
     Undone {
         done: Vec<Undone>,
         problem: Option<String>,
+        goes_to: Option<String>,
     },
 
     ChooseProvider(Option<Way>),
@@ -181,6 +202,10 @@ pub enum Effect {
     SignedOut(Option<(Weight, String)>),
     OpenAddress(String),
 
+    /// The call with this id waits for the answer to another question.
+    Waits(String),
+    /// Tells a decision to the call that waits for it.
+    Decide(Sender<Decision>, Decision),
     /// The user has decided about the call with this id, which goes on.
     Approved(String),
     /// Sends a prompt that others have looked at.
@@ -189,21 +214,56 @@ pub enum Effect {
         images: Vec<Block>,
         streaming: Streaming,
     },
+    /// The line that the command of the user's footer has printed, or why there is none.
+    StatusLine(Result<String, String>),
     /// A question of an extension.
     Ask(Box<Asked>),
     /// Something that an extension shows.
     Show(Box<Change>),
-    /// Shows a component of an extension with the focus.
-    ShowComponent(u64, Arc<dyn Component>),
-    /// Tells the width of the screen.
-    ReadWidth(Sender<usize>),
-    /// Tells what is in the editor.
-    ReadEditor(Sender<String>),
-    /// Asks the user to approve a tool call.
-    Approve {
-        call: Box<Call>,
-        reply: Sender<Decision>,
+    /// Shows a component of an extension.
+    ShowComponent {
+        number: u64,
+        component: Arc<dyn Component>,
+        place: Place,
     },
+    Arrange(u64, Arrange),
+    /// Answers a question of an extension about the screen.
+    Read(Query, Sender<Value>),
+    /// Keys that extensions have looked at.
+    Typed(String),
+    /// Gives keys to pi's own editor.
+    TypeIn(String),
+    /// Proposals for the text before the cursor, if that is still `before`.
+    Offer {
+        before: String,
+        wanted: Wanted,
+        items: Vec<Item>,
+        is_asked: bool,
+    },
+    /// Asks the user to approve a tool call.
+    Approve(Box<ToApprove>),
+    /// Sets the mode of approval.
+    UseMode {
+        mode: Mode,
+        saves: bool,
+    },
+    /// Adds a rule about tool calls.
+    AddRule {
+        effect: permission::Effect,
+        scope: Scope,
+        rule: String,
+    },
+    RemoveRule(Entry),
+}
+
+/// A tool call that waits for approval.
+pub struct ToApprove {
+    pub call: Call,
+    /// What can be allowed for good, the narrowest first.
+    pub always: Vec<Always>,
+    /// The rule that asks.
+    pub asked_by: Option<String>,
+    pub reply: Sender<Decision>,
 }
 
 /// A change that open dialogs are told of.
@@ -215,14 +275,15 @@ pub enum Update {
     /// What the component with this number has drawn.
     Drawn {
         number: u64,
-        lines: Vec<String>,
-        cursor: Option<(usize, usize)>,
+        picture: Picture,
     },
     ComponentOver(u64),
     Models(ModelLists),
     ScopeSaved,
     /// The active tools.
     Tools(Vec<String>),
+    /// The mode of approval and the rules.
+    Policy(Policy),
     /// The current settings, with the result of a change that a dialog requested.
     Settings {
         settings: Box<Settings>,
@@ -310,4 +371,8 @@ pub struct UndoPlan {
     /// Plans, each with the diff to show.
     pub plans: Vec<(Plan, Option<String>)>,
     pub doubts: Vec<String>,
+    /// What is not known of the time that is undone.
+    pub unseen: Vec<String>,
+    /// Entry that the conversation goes to afterwards.
+    pub goes_to: Option<String>,
 }

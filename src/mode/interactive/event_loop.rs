@@ -23,6 +23,11 @@ pub trait Client: Frame {
     /// Handles news.
     fn take(&mut self, news: News, now: Instant);
 
+    /// Called after a wait for [`Self::changes_in`], and at other times.
+    fn timed(&mut self, now: Instant) {
+        let _ = now;
+    }
+
     /// Handles a signal that requests the end of the program.
     fn signal(&mut self, signal: i32);
 
@@ -46,7 +51,7 @@ pub trait Client: Frame {
         let _ = command;
     }
 
-    /// Time until the frame changes by itself.
+    /// Time until the frame changes by itself, or other work is due.
     fn changes_in(&self, now: Instant) -> Option<Duration> {
         let _ = now;
         None
@@ -165,6 +170,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
             let inputs = self.inputs.expire();
             self.take(inputs, now)?;
         }
+        self.client.timed(now);
         self.screen.timed(self.client, &mut self.inputs, now)
     }
 

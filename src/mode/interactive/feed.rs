@@ -103,6 +103,8 @@ pub enum News {
     },
     Renamed,
     ThinkingChanged,
+    /// An extension has added an entry of its own to the log.
+    EntryAppended(Value),
     /// Output of a user's command.
     ShellPrinted(String),
     /// An effect to apply on the drawing thread.
@@ -226,7 +228,11 @@ fn news(event: &Event<'_>) -> Option<News> {
         }
         Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => News::RetryEnded,
         // A failed answer tells why.
-        Event::Failed { .. } | Event::Output { .. } | Event::EntryAppended { .. } => return None,
+        Event::EntryAppended { entry } => {
+            let entry = serde_json::to_value(entry).ok().filter(|entry| entry["type"] == "custom")?;
+            News::EntryAppended(entry)
+        }
+        Event::Failed { .. } | Event::Output { .. } => return None,
     })
 }
 

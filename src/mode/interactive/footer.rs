@@ -5,6 +5,7 @@ use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
 use crate::runtime::control::Control;
+use crate::runtime::permission::Mode;
 use crate::runtime::stats::{Context, ContextUsage, Stats};
 use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
@@ -12,6 +13,7 @@ use crate::tui::select::elapsed;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::width::width;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +35,8 @@ pub struct Footer {
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     compacts: bool,
+    /// What is asked about, unless nothing is.
+    asks: Option<String>,
     /// True if more than one provider is usable.
     names_provider: bool,
     /// True if the provider's usage is paid for by a subscription.
@@ -66,6 +70,7 @@ impl Footer {
             model: now.model,
             thinking: now.thinking,
             compacts: now.switches.auto_compaction,
+            asks: None,
             names_provider: false,
             is_subscribed: false,
             speed: None,
@@ -116,6 +121,8 @@ impl Footer {
         (self.cwd, self.name) = (now.cwd, now.session_name);
         (self.model, self.thinking) = (now.model, now.thinking);
         self.compacts = now.switches.auto_compaction;
+        let mode = control.permissions().policy().mode;
+        self.asks = (mode.about() != Mode::Free.about()).then(|| mode.about());
         self.branch = git_branch(&self.cwd);
         self.is_subscribed = control.models().is_subscribed(&self.model);
         let known = self.context.as_ref().and_then(|context| context.tokens).filter(|_| self.has_failed);
@@ -163,6 +170,58 @@ impl Footer {
         parts.join(if is_plain { ", " } else { " · " })
     }
 
+    /// What a footer of the user's own can show, by name.
+    pub fn fields(&self, look: &Look<'_>) -> Vec<(&'static str, String)> {
+        let spent = &self.spent;
+        let context = self.context.as_ref();
+        let share = |percent: f64| format!("{percent:.1}%");
+        let thinking = if self.model.reasoning { self.thinking.name() } else { "" };
+        vec![
+            ("cwd", look.path(&self.cwd)),
+            ("branch", self.branch.clone().unwrap_or_default()),
+            ("session", self.name.clone().unwrap_or_default()),
+            ("provider", self.model.provider.clone()),
+            ("model", self.model.id.clone()),
+            ("thinking", thinking.to_owned()),
+            ("context", context.and_then(|context| context.percent).map_or_else(|| "?".to_owned(), share)),
+            ("window", tokens(context.map_or(self.model.context_window, |context| context.context_window))),
+            ("cost", format!("${:.3}", spent.cost)),
+            ("input", tokens(spent.input)),
+            ("output", tokens(spent.output)),
+            ("cacheRead", tokens(spent.cache_read)),
+            ("cacheWrite", tokens(spent.cache_write)),
+            ("hitRate", spent.hit_rate.map(share).unwrap_or_default()),
+            ("speed", self.speed.map(|speed| format!("{speed:.0} tok/s")).unwrap_or_default()),
+        ]
+    }
+
+    /// The state of the session as JSON, for a command that prints a footer.
+    pub fn state(&self) -> Value {
+        let (spent, context) = (&self.spent, self.context.as_ref());
+        json!({
+            "cwd": self.cwd,
+            "branch": self.branch,
+            "model": {
+                "provider": self.model.provider,
+                "id": self.model.id,
+                "name": self.model.name,
+                "thinking": self.thinking.name(),
+            },
+            "context": {
+                "tokens": context.and_then(|context| context.tokens),
+                "window": context.map_or(self.model.context_window, |context| context.context_window),
+                "percent": context.and_then(|context| context.percent),
+            },
+            "usage": {
+                "input": spent.input,
+                "output": spent.output,
+                "cacheRead": spent.cache_read,
+                "cacheWrite": spent.cache_write,
+                "cost": spent.cost,
+            },
+        })
+    }
+
     pub fn lines(&self, look: &Look<'_>) -> Vec<Line> {
         let dim = look.style(Role::Dim);
         let mut place = look.path(&self.cwd);
@@ -172,7 +231,14 @@ impl Footer {
         if let Some(name) = &self.name {
             let _ = write!(place, " • {name}");
         }
-        vec![Line::of(&place, dim).cut(look.short()), self.figures(look, dim)]
+        let mut place = Line::of(&place, dim);
+        if let Some(asks) = &self.asks {
+            // It stays when the folder's name is long.
+            let asks = format!(" • {asks}");
+            place = place.cut(look.short().saturating_sub(width(&asks)));
+            place.push(&asks, look.style(Role::Warning));
+        }
+        vec![place.cut(look.short()), self.figures(look, dim)]
     }
 
     /// Tokens, cost and context to the left, the model to the right. What has no room is left out, the least

@@ -2,12 +2,13 @@
 
 use super::added;
 use super::app::App;
-use super::command::{self, clipboard, editor, models, shell, thinking};
+use super::command::{self, clipboard, editor, models, permissions, shell, thinking};
 use super::complete;
 use super::composer::Completed;
 use super::config;
 use super::keymap::{AppAction, MAIN};
 use super::news::carry_out;
+use super::surface;
 use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
@@ -22,25 +23,52 @@ const WHEEL_WITH_ALT: usize = 5;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
     look_at_theme(app, now);
+    if !surface::shown_to_others(app, &input) {
+        handle(app, input, now);
+    }
+}
+
+/// Handles an input that others have looked at.
+pub fn handle(app: &mut App, input: Input, now: Instant) {
     match input {
         Input::Key(key) if key.action == Event::Release => {}
+        Input::Key(key) if app.added.overlays.key(&key, &app.config, app.dialogs.count()) => {}
         Input::Key(key) if !app.dialogs.is_empty() => {
             for effect in app.dialogs.key(&key, &app.config) {
                 carry_out(app, effect, now);
             }
         }
         Input::Key(key) if app.view.has_viewer() => viewer_key(app, &key, now),
+        Input::Key(key) if added::editor_key(app, &key, now) => {}
         Input::Key(key) => prompt_key(app, &key, now),
+        Input::Paste(text) if app.added.overlays.paste(&text, app.dialogs.count()) => {}
         Input::Paste(text) if !app.dialogs.is_empty() => app.dialogs.paste(&text),
         Input::Paste(text) if app.view.has_viewer() => app.view.paste_into_viewer(&text),
-        Input::Paste(text) => {
-            app.composer.editor.paste(&text);
-            complete::offer(app, false);
-        }
+        Input::Paste(text) => match &app.added.editor {
+            Some(editor) => editor.paste(&text),
+            None => own_input(app, Input::Paste(text), now),
+        },
         Input::Focus(focused) => app.status.is_focused = focused,
         Input::Reply(reply) => take_reply(app, &reply),
         Input::Mouse(mouse) if app.config.is_fullscreen => scroll(app, mouse, now),
         Input::Mouse(_) => {}
+    }
+}
+
+/// Takes keys of an extension for pi's own editor.
+pub fn type_in(app: &mut App, data: &str, now: Instant) {
+    surface::decoded(data).into_iter().for_each(|input| own_input(app, input, now));
+}
+
+/// Handles a key or a paste for pi's own editor.
+fn own_input(app: &mut App, input: Input, now: Instant) {
+    match input {
+        Input::Key(key) if key.action != Event::Release => prompt_key(app, &key, now),
+        Input::Paste(text) => {
+            app.composer.editor.paste(&text);
+            complete::offer(app, false);
+        }
+        _ => {}
     }
 }
 
@@ -130,6 +158,9 @@ fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
 }
 
 fn edit(app: &mut App, key: &Key, now: Instant) {
+    if app.composer.can_go_on && app.composer.editor.is_empty() && app.config.keymap.is(key, Action::SUBMIT) {
+        return app.go_on();
+    }
     match app.composer.editor.handle(key, &app.config.keymap) {
         Outcome::Handled => app.composer.close_completion(),
         Outcome::Edited => complete::offer(app, false),
@@ -156,7 +187,7 @@ pub fn submit(app: &mut App, text: String, streaming: Streaming) {
         command::run(app, "/help");
         return;
     }
-    app.composer.editor.remember(&text);
+    app.remember(&text);
     if command::run(app, &text) {
         return;
     }
@@ -198,6 +229,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
             return app.note(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
         }
         AppAction::THINKING_CYCLE => return thinking::cycle(app),
+        AppAction::PERMISSIONS_CYCLE => return permissions::cycle(app),
         AppAction::MODEL_CYCLE_FORWARD => return models::cycle(app, true),
         AppAction::MODEL_CYCLE_BACKWARD => return models::cycle(app, false),
         AppAction::PASTE_IMAGE => return clipboard::paste(app),
@@ -234,20 +266,23 @@ fn interrupt(app: &mut App, now: Instant) {
         let config = app.control.config();
         match config.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
             Some("fork") => command::run(app, "/fork"),
+            Some("rewind") => command::run(app, "/rewind"),
             Some("none") => false,
             _ => command::run(app, "/tree"),
         };
     }
 }
 
-/// Ctrl+C: empties the editor; pressed twice, ends the program.
+/// Ctrl+C: empties the editor, whose text stays in the history; pressed twice, ends the program.
 fn clear(app: &mut App, now: Instant) {
     if app.composer.last_clear.is_double(now) {
         app.requests.ends = true;
         return;
     }
-    app.composer.close_completion();
-    app.composer.editor.set_text("");
+    let text = app.composer.take_text();
+    if !text.is_empty() {
+        app.remember(&text);
+    }
 }
 
 /// Expands folded parts: in place if still drawn, otherwise in the viewer.

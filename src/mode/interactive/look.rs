@@ -1,12 +1,15 @@
 //! How the conversation is drawn at a moment: size, colours, folding.
 
+use super::drawings::{Drawing, Drawings, Part, Texts};
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
 use crate::tui::markdown_view;
 use crate::tui::select::Looks;
+use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::{Role, Theme};
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +31,8 @@ pub struct Look<'a> {
     /// True if tool output is shown in full.
     pub is_open: bool,
     pub hides_thinking: bool,
+    /// What stands for thinking that is not shown.
+    pub thinking_label: &'a str,
     /// For screen readers, and users whom motion disturbs: states are words, nothing is animated.
     pub is_plain: bool,
     /// True if a call that went well is one row, and nothing has empty rows inside.
@@ -40,7 +45,15 @@ pub struct Look<'a> {
     pub home: &'a Path,
     /// Describes tool calls.
     pub describer: &'a Describer,
+    /// What extensions draw.
+    pub drawings: &'a Arc<Drawings>,
 }
+
+/// Stands for thinking that is not shown, if nobody wants other words.
+pub const THINKING: &str = "Thinking...";
+
+#[cfg(test)]
+static NO_DRAWINGS: std::sync::LazyLock<Arc<Drawings>> = std::sync::LazyLock::new(Arc::default);
 
 impl<'a> Look<'a> {
     /// A look in the folder `/home/u/p`, with everything folded.
@@ -54,6 +67,7 @@ impl<'a> Look<'a> {
             code_indent: "  ",
             is_open: false,
             hides_thinking: false,
+            thinking_label: THINKING,
             is_plain: false,
             is_compact: false,
             has_backgrounds: true,
@@ -61,6 +75,7 @@ impl<'a> Look<'a> {
             cwd: Path::new("/home/u/p"),
             home: Path::new("/home/u"),
             describer: &crate::runtime::BUILTIN,
+            drawings: &NO_DRAWINGS,
         }
     }
 
@@ -131,6 +146,22 @@ impl<'a> Look<'a> {
         (shown, file_link(&path))
     }
 
+    /// A line of an extension: its first line, in the width of the look.
+    pub fn shown(&self, text: &str) -> Line {
+        let first = text.lines().next().unwrap_or_default();
+        sgr::line(first, self.style(Role::Text)).cut(self.width)
+    }
+
+    /// What an extension draws of a part, and whether that is how the part is now; none in pi's own form.
+    pub fn drawn(&self, part: Part<'_>, fields: impl FnOnce() -> Value) -> Option<(Option<Vec<Line>>, bool)> {
+        let shown = |texts: Texts| texts.iter().map(|text| self.shown(text)).collect();
+        match self.drawings.of(part, self.width, self.is_open, fields) {
+            Drawing::Own => None,
+            Drawing::Waiting(before) => Some((before.map(shown), false)),
+            Drawing::Lines(texts) => Some((Some(shown(texts)), true)),
+        }
+    }
+
     /// The key of an action for a hint: `ctrl+o`.
     pub fn key(&self, action: Action) -> Option<String> {
         self.keymap.keys(action).first().map(ToString::to_string)
@@ -145,6 +176,7 @@ pub struct Kept {
     home: PathBuf,
     hyperlinks: bool,
     describer: Describer,
+    drawings: Arc<Drawings>,
 }
 
 impl Kept {
@@ -156,6 +188,7 @@ impl Kept {
             home: look.home.to_owned(),
             hyperlinks: look.hyperlinks,
             describer: look.describer.clone(),
+            drawings: look.drawings.clone(),
         }
     }
 
@@ -168,6 +201,7 @@ impl Kept {
             code_indent: &self.layout.code_indent,
             is_open: self.layout.is_open,
             hides_thinking: self.layout.hides_thinking,
+            thinking_label: &self.layout.thinking_label,
             is_plain: self.layout.is_plain,
             is_compact: self.layout.is_compact,
             has_backgrounds: self.layout.has_backgrounds,
@@ -175,6 +209,7 @@ impl Kept {
             cwd: &self.cwd,
             home: &self.home,
             describer: &self.describer,
+            drawings: &self.drawings,
         }
     }
 }
@@ -191,6 +226,9 @@ pub struct Layout {
     is_compact: bool,
     has_backgrounds: bool,
     pad: usize,
+    thinking_label: String,
+    /// Count of what extensions have drawn.
+    drawn: u64,
 }
 
 impl Layout {
@@ -205,6 +243,8 @@ impl Layout {
             is_compact: look.is_compact,
             has_backgrounds: look.has_backgrounds,
             pad: look.pad,
+            thinking_label: look.thinking_label.to_owned(),
+            drawn: look.drawings.count(),
         }
     }
 
@@ -212,7 +252,8 @@ impl Layout {
         (self.width, self.is_open, self.hides_thinking) == (look.width, look.is_open, look.hides_thinking)
             && (self.is_plain, self.pad) == (look.is_plain, look.pad)
             && (self.is_compact, self.has_backgrounds) == (look.is_compact, look.has_backgrounds)
-            && self.code_indent == look.code_indent
+            && (&*self.code_indent, &*self.thinking_label) == (look.code_indent, look.thinking_label)
+            && self.drawn == look.drawings.count()
             && self.theme == *look.theme
     }
 }

@@ -24,6 +24,7 @@ mod composer;
 mod config;
 mod conversation;
 mod dialog;
+mod drawings;
 mod effect;
 mod event_loop;
 mod feed;
@@ -31,12 +32,14 @@ mod files;
 mod first_start;
 mod footer;
 mod header;
+mod keeping;
 mod keymap;
 mod keys;
 mod look;
 mod news;
 mod pace;
 mod paint;
+mod panel;
 mod position;
 mod program;
 mod program_status;
@@ -45,6 +48,8 @@ mod screen;
 mod scroll;
 mod search;
 mod status;
+mod status_line;
+mod surface;
 mod survey;
 mod terminal;
 #[cfg(test)]
@@ -76,7 +81,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use survey::survey;
 
@@ -190,10 +195,17 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         app.warn(&format!("Warning: {warning}"));
     }
     first_start::print(&mut app);
+    app.set_status_line();
     app.show_conversation();
-    if let Some(draft) = &options.draft {
-        app.composer.editor.set_text(draft);
+    if options.first.is_none() && options.prompts.is_empty() {
+        app.offer_to_go_on();
     }
+    app.start_keeping();
+    match &options.draft {
+        Some(draft) => app.composer.editor.set_text(draft),
+        None => app.restore_unsent(true),
+    }
+    app.note_unsent(Instant::now());
     let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
     for (text, images) in options.first.into_iter().chain(rest) {
         app.prompt(text, images, Streaming::FollowUp);
@@ -201,6 +213,8 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let served = EventLoop::new(&mut app, &mut terminal, false).run(cancel);
     drop(terminal);
     drop(diverted);
+    // Before messages are taken out of their queues.
+    app.end_keeping();
 
     cancel.cancel();
     control.abort();

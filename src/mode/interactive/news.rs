@@ -6,13 +6,16 @@ use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
-    self, clipboard, login, models, resume, session, settings, shell, thinking, tree, trust, undo,
+    self, aside, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree,
+    trust, undo,
 };
 use super::complete;
 use super::config::is_dumb;
-use super::dialog::approve::Approve;
+use super::dialog::{self, approve::Approve};
 use super::effect::Effect;
 use super::feed::News;
+use super::keys;
+use super::surface;
 use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
 use std::time::Instant;
 
@@ -21,6 +24,9 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
     app.view.take(&mut news, &app.config.look(), now);
     let ended = app.status.activity.ended(now);
     app.status.activity.take(&news, now);
+    if matches!(news, News::RunStarted) {
+        app.status.line.changed();
+    }
     if let News::MessageEnded(message) = &news {
         app.status.program.take(message);
     }
@@ -102,6 +108,7 @@ fn preview(app: &App) {
 
 /// Removes all dialogs.
 pub fn dismiss(app: &mut App, now: Instant) {
+    app.added.overlays.dismiss();
     for effect in app.dialogs.dismiss() {
         carry_out(app, effect, now);
     }
@@ -131,6 +138,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             }
             // The prompt waits in the editor until there is a model.
             if app.control.models().usable_providers().is_empty() && app.dialogs.is_empty() {
+                app.composer.waits_for_model = true;
                 command::run(app, "/login");
             }
         }
@@ -139,7 +147,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
                 complete::offer_files(app);
             }
         }
-        Effect::Update(update) => app.dialogs.update(update, &app.config),
+        Effect::Update(update) => added::update(app, update),
 
         Effect::UseModel { model, saves } => models::choose(app, &model, saves),
         Effect::UseThinking { level, saves } => thinking::choose(app, level, saves),
@@ -169,6 +177,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         }
         Effect::Reloaded { was_trusted } => command::reloaded(app, was_trusted),
         Effect::ShowStats { stats, name } => session::show_stats(app, &stats, name.as_deref()),
+        Effect::ShowContext(filling) => app.open(dialog::context::context(*filling)),
         Effect::Summed { changes, stats } => {
             app.status.footer.summed(changes, &stats, &app.control, &app.threads.feed);
         }
@@ -208,8 +217,16 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Forked(text) => tree::forked(app, &text),
 
         Effect::PlanUndo(plan) => undo::ask(app, *plan),
-        Effect::Undo { session, plans, forces } => undo::carry_out(app, session, plans, forces),
-        Effect::Undone { done, problem } => undo::undone(app, &done, problem.as_deref()),
+        Effect::Undo { session, plans, forces, goes_to } => {
+            undo::carry_out(app, session, plans, forces, goes_to);
+        }
+        Effect::Undone { done, problem, goes_to } => undo::undone(app, &done, problem.as_deref(), goes_to),
+        Effect::AnswerAside(answer) => aside::answered(app, answer),
+        Effect::HandOff(message) => aside::hand_off(app, message),
+        Effect::HandedOff(text) => aside::handed_off(app, &text),
+        Effect::ListRewinds(points) => undo::list_prompts(app, &points),
+        Effect::AskRewind(id) => undo::ask_rewind(app, id),
+        Effect::Rewind { id, files, conversation } => undo::rewind_to(app, id, files, conversation),
 
         Effect::ChooseProvider(way) => login::choose(app, way, ""),
         Effect::SignIn(method) => login::begin(app, method),
@@ -226,21 +243,46 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::OpenAddress(url) => login::open_address(app, url),
 
         Effect::Send { text, images, streaming } => app.send(text, images, streaming),
+        Effect::StatusLine(result) => {
+            if let Some(problem) = app.status.line.take(result) {
+                app.warn(&format!("Warning: {problem}"));
+            }
+        }
         Effect::Ask(asked) => added::ask(app, *asked),
         Effect::Show(change) => added::show(app, *change),
-        Effect::ShowComponent(number, component) => added::open(app, number, component),
-        Effect::ReadWidth(reply) => {
-            let _ = reply.try_send(app.config.look().width);
+        Effect::ShowComponent { number, component, place } => added::open(app, number, component, place),
+        Effect::Arrange(number, arrange) => app.added.overlays.arrange(number, arrange),
+        Effect::Read(query, reply) => {
+            let _ = reply.try_send(surface::read(app, query));
         }
-        Effect::ReadEditor(reply) => {
-            let _ = reply.try_send(app.composer.editor.expanded());
+        Effect::Typed(data) => {
+            surface::decoded(&data).into_iter().for_each(|input| keys::handle(app, input, now));
         }
-        Effect::Approve { call, reply } => {
-            // The time that the user takes is not the call's.
-            if let Some(call) = app.view.open_call(&call.id) {
+        Effect::TypeIn(data) => keys::type_in(app, &data, now),
+        Effect::Offer { before, wanted, items, is_asked } => {
+            complete::offered(app, &before, wanted, items, is_asked);
+        }
+        Effect::Approve(mut asked) => {
+            // The question shows the call.
+            if let Some(call) = app.view.open_call(&asked.call.id) {
+                call.state = card::State::Asked;
+                asked.call.preview.clone_from(&call.preview);
+            }
+            let is_typing = !app.composer.editor.is_empty();
+            app.open(Approve::new(*asked, app.control.config().trusts_project, is_typing));
+        }
+        Effect::UseMode { mode, saves } => permissions::use_mode(app, mode, saves),
+        Effect::AddRule { effect, scope, rule } => permissions::add(app, effect, scope, &rule),
+        Effect::RemoveRule(entry) => permissions::remove(app, &entry),
+        // The time that the user takes is not the call's.
+        Effect::Waits(id) => {
+            if let Some(call) = app.view.open_call(&id) {
                 call.state = card::State::Waiting;
             }
-            app.open(Approve::new(*call, reply));
+        }
+        Effect::Decide(reply, decision) => {
+            // There is room for the one answer; an asker that has gone needs none.
+            let _ = reply.try_send(decision);
         }
         Effect::Approved(id) => {
             if let Some(call) = app.view.open_call(&id) {

@@ -5,6 +5,7 @@ use super::app::App;
 use super::config::is_dumb;
 use super::keymap::AppAction;
 use super::look::{Look, indented};
+use super::surface;
 use super::transcript::Printed;
 use crate::tui::line::Line;
 use crate::tui::select::loader_changes_in;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Lines to print into the scrollback, which are not drawn again.
 pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
+    surface::follow_theme(app);
     let pictures = app.config.pictures();
     app.view.take_finished(&app.config.look(), now, pictures.as_ref())
 }
@@ -21,9 +23,28 @@ pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
 /// Everything that may still change, from top to bottom.
 pub fn live(app: &mut App, now: Instant) -> Vec<Line> {
     let rows = app.config.size.rows;
+    if is_dumb() {
+        return live_plainly(app, now);
+    }
     let mut lines = app.view.live(&app.config.look(), now, rows);
     lines.extend(dock(app, now));
     lines
+}
+
+/// Screens with no more rows have no footer below a dialog.
+const LOW: usize = 10;
+
+/// The row that is typed, or the dialog: a terminal that knows no sequences cannot take back what is printed.
+fn live_plainly(app: &mut App, now: Instant) -> Vec<Line> {
+    const DIALOG_ROWS: usize = 12;
+    let look = app.config.look();
+    let rows = app.config.size.rows;
+    if let Some(dialog) = app.dialogs.lines(&look, rows.min(DIALOG_ROWS)) {
+        return dialog;
+    }
+    let status = (&app.status.activity, app.status.footer.thinking);
+    let lines = app.composer.lines(&look, rows, app.config.options.padding, status, now);
+    lines.into_iter().filter(|line| line.cursor.is_some()).collect()
 }
 
 /// The part below the conversation.
@@ -35,22 +56,36 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     let mut note = Line::of(&app.status.note, look.style(Role::Dim)).cut(look.short().saturating_sub(1));
     lines.extend(indented([std::mem::take(&mut note)]));
     lines.extend(app.added.above(&look));
-    let footer = app.added.footer(app.status.footer.lines(&look), &look);
+    let own = app.status.line.line(&app.status.footer.fields(&look), &look);
+    let own = own.map_or_else(|| app.status.footer.lines(&look), |line| vec![line]);
+    let mut footer = app.added.footer(own, &look);
+    if rows <= LOW && !app.dialogs.is_empty() {
+        footer.clear();
+    }
     let room = rows.saturating_sub(footer.len() + 1).max(1);
+    app.composer.popup_rows = 0;
     let dialog = app.dialogs.lines(&look, room);
     lines.extend(dialog.unwrap_or_else(|| {
         let status = (&app.status.activity, app.status.footer.thinking);
-        app.composer.lines(&look, rows, app.config.options.padding, status, now)
+        let own = app.composer.lines(&look, rows, app.config.options.padding, status, now);
+        match &mut app.added.editor {
+            Some(editor) => editor.lines(own, &look, rows),
+            None => own,
+        }
     }));
     lines.extend(app.added.below(&look));
     lines.extend(footer);
+    // Of what has no room the end is shown: what is typed must be in it.
+    if let Some(typed) = lines.iter().position(|line| line.cursor.is_some()) {
+        lines.truncate(typed + rows.max(1));
+    }
     lines
 }
 
 /// True if the alternate screen is used: in fullscreen mode, for the viewer, and for a dialog that has not had
 /// room on the normal screen without scrolling printed lines away.
 pub fn is_full(app: &mut App, room: usize, now: Instant) -> bool {
-    if is_dumb() || app.config.is_fullscreen {
+    if is_dumb() || app.config.is_fullscreen || app.added.overlays.are_seen() {
         return !is_dumb();
     }
     if app.dialogs.is_empty() {
@@ -64,10 +99,12 @@ pub fn is_full(app: &mut App, room: usize, now: Instant) -> bool {
 
 /// The content of the alternate screen.
 pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
-    if !app.view.has_viewer() || !app.dialogs.is_empty() {
-        return fullscreen(app, now);
-    }
-    app.view.viewer_lines(app.config.look(), app.config.size.rows, now, &app.threads.feed)
+    let mut lines = match app.view.has_viewer() && app.dialogs.is_empty() {
+        false => fullscreen(app, now),
+        true => app.view.viewer_lines(app.config.look(), app.config.size.rows, now, &app.threads.feed),
+    };
+    app.added.overlays.draw_over(&mut lines, &app.config.look(), app.config.size);
+    lines
 }
 
 /// The screen in fullscreen mode: the scrolled conversation, and the dock below.
@@ -115,12 +152,22 @@ pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     let looks = app.config.look().looks();
     let shows_time = app.view.is_running();
     match app.status.activity.label(now) {
-        Some(label) if app.dialogs.is_empty() && !app.view.has_viewer() => {
-            loader_changes_in(label.running, &looks)
-        }
+        Some(label) if app.dialogs.is_empty() && !app.view.has_viewer() => match &label.indicator {
+            Some(indicator) if looks.is_plain || indicator.frames.len() < 2 => {
+                label.shows_time.then_some(Duration::from_secs(1))
+            }
+            Some(indicator) => Some(left_of_frame(label.running, indicator.interval)),
+            None => loader_changes_in(label.running, &looks),
+        },
         _ if shows_time && !looks.is_plain => Some(Duration::from_millis(100)),
         _ => None,
     }
+}
+
+/// Time until the next frame of an indicator.
+fn left_of_frame(running: Duration, frame: Duration) -> Duration {
+    let since = running.as_nanos() % frame.as_nanos().max(1);
+    frame.saturating_sub(Duration::from_nanos(u64::try_from(since).unwrap_or(0)))
 }
 
 /// A hint that the conversation continues below.

@@ -3,7 +3,7 @@
 //! Each runs off the drawing thread, with a time limit.
 
 use crate::base::child::{self, End, Until, Wanted};
-use crate::runtime::{CancelToken, executable};
+use crate::runtime::{CancelToken, executable, service, without_controls};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// Maximum bytes of output.
 const OUTPUT_MAX: usize = 64 << 20;
+
+/// Maximum bytes that a command may print where a line is wanted.
+const LINE_MAX: usize = 64 << 10;
 
 /// Input and limits of a program.
 pub struct Job<'a> {
@@ -53,6 +56,44 @@ pub fn run(name: &str, job: Job<'_>) -> io::Result<Ran> {
             output: ran.output,
             errors: String::from_utf8_lossy(&ran.errors).trim().to_owned(),
         }),
+    }
+}
+
+/// Runs a command of the settings in a shell, without the keys of providers in its environment. Returns the first
+/// line that it prints; an error is a predicate, such as "failed with exit code 1".
+pub fn first_line(
+    command: &str,
+    input: Vec<u8>,
+    limit: Duration,
+    cancel: &CancelToken,
+) -> Result<String, String> {
+    let mut shell = Command::new(executable::SHELL);
+    shell.args(["-c", command]).env_clear().envs(service::environment()).process_group(0);
+    let job = child::Job {
+        input: &input,
+        read: Wanted::OutputAndErrors,
+        until: Until::GroupEnd,
+        limit,
+        output_max: LINE_MAX,
+        cancel,
+    };
+    let ran = child::run(shell, &job).map_err(|error| format!("could not start: {error}"))?;
+    let first =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().trim().to_owned();
+    match (ran.end, ran.status.code()) {
+        (End::Late, _) => Err(format!("did not end within {} s", limit.as_secs_f64())),
+        (End::TooMuch, _) => Err(format!("printed more than {LINE_MAX} bytes")),
+        (End::Cancelled, _) => Err("was aborted".to_owned()),
+        (End::Done, Some(0)) => {
+            Ok(String::from_utf8_lossy(&ran.output).lines().next().unwrap_or_default().to_owned())
+        }
+        (End::Done, Some(code)) => {
+            let said = first(&ran.errors);
+            let said =
+                if said.is_empty() { said } else { format!(": {}", without_controls(said.as_bytes())) };
+            Err(format!("failed with exit code {code}{said}"))
+        }
+        (End::Done, None) => Err("was killed by a signal".to_owned()),
     }
 }
 
@@ -99,5 +140,17 @@ mod tests {
         // As a clipboard does: the program ends, what serves the clipboard stays.
         let ran = shell("sleep 1 & exit 0", "", false, Duration::from_secs(30)).unwrap();
         assert!(ran.is_success);
+    }
+
+    #[test]
+    fn the_first_line_of_a_command_is_wanted_and_its_failure_is_told() {
+        let ask = |script: &str, limit| first_line(script, b"in".to_vec(), limit, &CancelToken::new());
+        let (long, short) = (Duration::from_secs(60), Duration::from_millis(50));
+        assert_eq!(ask("cat; echo; echo two", long).unwrap(), "in");
+        assert_eq!(ask("true", long).unwrap(), "");
+        assert_eq!(ask("echo bad >&2; exit 3", long).unwrap_err(), "failed with exit code 3: bad");
+        assert_eq!(ask("sleep 1000", short).unwrap_err(), "did not end within 0.05 s");
+        assert_eq!(ask("yes", long).unwrap_err(), "printed more than 65536 bytes");
+        assert_eq!(ask("kill -9 $$", long).unwrap_err(), "was killed by a signal");
     }
 }

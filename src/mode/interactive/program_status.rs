@@ -24,6 +24,7 @@ pub struct Blocked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Permission,
+    Question,
     Auth,
 }
 
@@ -108,6 +109,7 @@ fn sequence(state: &str, kind: Option<Kind>, message: &str) -> String {
     if let Some(kind) = kind {
         let kind = match kind {
             Kind::Permission => "permission",
+            Kind::Question => "question",
             Kind::Auth => "auth",
         };
         report.push_str(&format!(":kind={kind}"));

@@ -6,6 +6,8 @@
 use super::config::{Places, UiConfig, is_dumb};
 use super::dialog::question::question;
 use super::dialog::sessions::picker::{Picker, Place};
+use super::dialog::switches::switches;
+pub use super::dialog::switches::{Switch, Switches};
 use super::dialog::{Dialog, Dialogs};
 use super::effect::Effect;
 use super::event_loop::{Client, EventLoop};
@@ -69,6 +71,14 @@ pub fn pick(context: Context<'_>, store: &Store) -> io::Result<Answer<PathBuf>> 
         Effect::Open(session) => Some(session.path),
         _ => None,
     }))
+}
+
+/// Lets the user switch things on and off, until he leaves. Gives the exit code of the program.
+pub fn switch(context: Context<'_>, source: impl Switches + 'static) -> io::Result<u8> {
+    Ok(match ask(context, switches(source), Arc::new(Feed::new()))? {
+        Answer::End(code) => code,
+        Answer::Left | Answer::Given(_) => 0,
+    })
 }
 
 impl Answer<Effect> {

@@ -37,6 +37,11 @@ pub trait Frame {
         Vec::new()
     }
 
+    /// Rows of the live part that are there for a while only, and may cover printed lines.
+    fn overlay(&self) -> usize {
+        0
+    }
+
     /// True if the alternate screen is used. `room`: rows that the live part may have on the normal screen
     /// without scrolling printed lines away.
     fn is_full(&mut self, room: usize, now: Instant) -> bool {
@@ -287,6 +292,7 @@ impl<'a> Screen<'a> {
         };
         let printed = take_rows(&mut self.backlog, rows);
         let live = frame.live(now);
+        self.usual.set_overlay(frame.overlay());
         let mut text = String::new();
         if frame.redraws() {
             self.usual.set_abilities(frame.abilities());

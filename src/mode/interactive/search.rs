@@ -26,6 +26,8 @@ pub struct Search {
     /// Items and lines of matches, the last first.
     hits: Vec<(usize, usize)>,
     current: Option<usize>,
+    /// Item and line of the topmost row when the search began.
+    from: (usize, usize),
     /// Number of items when the thread began; later items are searched as they come.
     searched: usize,
     /// True while the thread is searching.
@@ -55,8 +57,10 @@ pub struct Field {
 }
 
 impl Search {
-    pub fn new() -> Self {
+    /// Begins a search in a view whose topmost row is that of an item and a line.
+    pub fn new(from: (usize, usize)) -> Self {
         Self {
+            from,
             input: TextInput::new("Search: "),
             query: String::new(),
             hits: Vec::new(),
@@ -117,7 +121,8 @@ impl Search {
         self.is_under_way = started.is_ok();
     }
 
-    /// Collects matches; returns the one to show, if none is shown yet.
+    /// Collects matches; returns the one to show, if none is shown yet: the first from the topmost row of the view
+    /// on, or else the last.
     pub fn take(&mut self) -> Option<(usize, usize)> {
         let inbox = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
         for found in inbox {
@@ -126,9 +131,11 @@ impl Search {
                 self.is_under_way = !found.is_over;
             }
         }
-        if self.current.is_none() && !self.hits.is_empty() {
-            self.current = Some(0);
-            return self.hits.first().copied();
+        // Those behind were found first.
+        let behind = self.hits.partition_point(|hit| *hit >= self.from);
+        if self.current.is_none() && (behind < self.hits.len() || (behind > 0 && !self.is_under_way)) {
+            self.current = Some(behind.saturating_sub(1));
+            return self.hits.get(behind.saturating_sub(1)).copied();
         }
         None
     }
@@ -250,7 +257,7 @@ mod tests {
 
     #[test]
     fn matches_are_gone_through_in_a_circle() {
-        let mut search = Search::new();
+        let mut search = Search::new((0, 0));
         search.hits = vec![(9, 1), (5, 3), (2, 0)];
         let mut steps = |is_next, from| search.step(is_next, from).unwrap();
         assert_eq!(steps(true, (6, 0)), (5, 3));
@@ -259,5 +266,22 @@ mod tests {
         assert_eq!(steps(false, (6, 0)), (9, 1));
         assert_eq!(steps(false, (6, 0)), (5, 3));
         assert_eq!(search.counter(), "2/3");
+    }
+
+    #[test]
+    fn a_search_begins_at_what_is_seen() {
+        for (from, shown) in [((0, 0), (2, 0)), ((2, 1), (5, 3)), ((5, 3), (5, 3)), ((9, 2), (9, 1))] {
+            let mut search = Search::new(from);
+            search.hits = vec![(9, 1), (5, 3), (2, 0)];
+            assert_eq!(search.take(), Some(shown), "{from:?}");
+            assert_eq!(search.take(), None);
+        }
+        // What is not searched yet may be nearer.
+        let mut search = Search::new((1, 0));
+        search.is_under_way = true;
+        search.hits = vec![(9, 1), (5, 3)];
+        assert_eq!(search.take(), None);
+        search.hits.push((0, 4));
+        assert_eq!(search.take(), Some((5, 3)));
     }
 }

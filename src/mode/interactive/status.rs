@@ -5,12 +5,15 @@ use super::config::UiConfig;
 use super::feed::Feed;
 use super::footer::Footer;
 use super::program_status::ProgramStatus;
+use super::status_line::StatusLine;
 use super::title::Title;
 use crate::runtime::control::Control;
 use std::sync::Arc;
 
 pub struct Status {
     pub footer: Footer,
+    /// The user's own footer.
+    pub line: StatusLine,
     pub activity: Activity,
     pub title: Title,
     pub program: ProgramStatus,
@@ -26,6 +29,7 @@ impl Status {
     pub fn new(control: &Control, config: &UiConfig, feed: &Arc<Feed>) -> Self {
         Self {
             footer: Footer::new(control, config.places.cwd.clone(), feed),
+            line: StatusLine::default(),
             activity: Activity::default(),
             title: Title::default(),
             program: ProgramStatus::default(),

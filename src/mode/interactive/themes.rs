@@ -1,4 +1,4 @@
-//! The available themes: two built-in ones, and those in files.
+//! The available themes: built-in ones, those in files, and those by well-known palettes.
 //!
 //! The file of the current theme is checked again on activity, at most once a second: an edited theme shows
 //! as soon as the terminal has the focus again, and an idle program is not woken.
@@ -7,7 +7,7 @@ use crate::runtime::config::Themes;
 use crate::runtime::text_file::{self, Bounds};
 use crate::tui::key::Reply;
 use crate::tui::theme::system::{Colors, queries};
-use crate::tui::theme::{Backdrop, SYSTEM, Theme, choose};
+use crate::tui::theme::{Backdrop, SYSTEM, Theme, choose, palettes};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -49,7 +49,8 @@ impl Shelf {
                     continue;
                 }
             };
-            if self.names().contains(&theme.name.as_str()) {
+            let is_known = |name: &str| self.themes.iter().any(|(_, other)| other.name == name);
+            if BUILT_IN.contains(&theme.name.as_str()) || is_known(&theme.name) {
                 problems.push(format!("{}: there is a theme \"{}\" already", path.display(), theme.name));
             } else {
                 self.themes.push((path.clone(), theme));
@@ -60,7 +61,13 @@ impl Shelf {
 
     pub fn names(&self) -> Vec<&str> {
         let own = self.themes.iter().map(|(_, theme)| theme.name.as_str());
-        BUILT_IN.into_iter().chain(own).collect()
+        let mut names: Vec<&str> = BUILT_IN.into_iter().chain(own).collect();
+        for name in palettes::names() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     pub fn find(&self, name: &str) -> Option<Theme> {
@@ -69,7 +76,12 @@ impl Shelf {
             themes.find(|theme| theme.name == name).cloned()
         };
         let system = || (name == SYSTEM).then(|| self.colors.theme());
-        Theme::built_in(name).or_else(system).or_else(own)
+        Theme::built_in(name).or_else(system).or_else(own).or_else(|| palettes::find(name))
+    }
+
+    /// The file of a theme; none for a built-in one.
+    pub fn path(&self, name: &str) -> Option<&Path> {
+        self.themes.iter().find(|(_, theme)| theme.name == name).map(|(path, _)| path.as_path())
     }
 
     /// Sets the value of the setting.
@@ -86,6 +98,11 @@ impl Shelf {
     fn decides(&self) -> Option<&str> {
         let wanted = self.wanted.as_deref().filter(|_| !self.is_overruled);
         wanted.or(self.setting.as_deref())
+    }
+
+    /// True if no theme is chosen: it is then one for the terminal's background.
+    pub fn is_automatic(&self) -> bool {
+        self.decides().is_none()
     }
 
     /// True if the theme depends on the terminal's background.
@@ -187,7 +204,7 @@ mod tests {
         let broken = dir.write("broken.json", "{");
         let (mut shelf, problems) = shelf(vec![mine, again, dark, broken], None);
         assert_eq!(problems.len(), 3, "{problems:?}");
-        assert_eq!(shelf.names(), ["dark", "light", "system", "mine"]);
+        assert_eq!(shelf.names()[..5], ["dark", "light", "system", "mine", "catppuccin-latte"]);
         for (setting, backdrop, expected) in [
             (None, Backdrop::Dark, Ok("dark")),
             (None, Backdrop::Light, Ok("light")),

@@ -72,6 +72,9 @@ enum Body {
     },
     Call(Call),
     Shell(Shell),
+    /// A message and an entry that an extension draws.
+    Message(AgentMessage),
+    Entry(Value),
 }
 
 /// A text as laid out for a view of the whole conversation.
@@ -119,6 +122,13 @@ impl Transcript {
         }
     }
 
+    /// Adds a part that is printed when an extension has drawn it.
+    fn await_drawing(&mut self, body: Body) {
+        let mut part = Part::new(body);
+        part.is_stored = true;
+        self.parts.push_back(part);
+    }
+
     pub fn say(&mut self, weight: Weight, text: &str, look: &Look<'_>) {
         self.add(card::notice(weight, text, look));
     }
@@ -149,7 +159,13 @@ impl Transcript {
                 self.add(if *is_cancelled { Vec::new() } else { failure });
             }
             News::MessageStarted(AgentMessage::Assistant(_)) => {}
+            News::MessageStarted(message) if card::is_awaited(message, look) => {
+                self.await_drawing(Body::Message(message.clone()));
+            }
             News::MessageStarted(message) => self.add(card::message(message, look)),
+            News::EntryAppended(entry) if card::is_entry_awaited(entry, look) => {
+                self.await_drawing(Body::Entry(std::mem::take(entry)));
+            }
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
                 self.end_answer(look);
                 self.store();
@@ -368,6 +384,11 @@ impl Transcript {
             let Some(part) = self.parts.front_mut() else { break };
             lines.append(&mut part.ready);
             match &part.body {
+                Body::Message(message) if card::is_awaited(message, look) => break,
+                Body::Message(message) => lines.extend(card::message(message, look)),
+                Body::Entry(entry) if card::is_entry_awaited(entry, look) => break,
+                Body::Entry(entry) => lines.extend(card::entry(entry, look)),
+                Body::Call(call) if call.is_done() && call.is_awaited(look) => break,
                 Body::Call(call) if call.is_done() => match pictures {
                     Some(how) if call.pictures().next().is_some() => {
                         lines.extend(call.lines_without_images(look, Some(now)));
@@ -572,6 +593,8 @@ impl Part {
             Body::Text { .. } => open(card::thinking_label(look)),
             Body::Call(call) => open(call.lines(look, Some(now), Some(VIEW_ROWS))),
             Body::Shell(shell) => open(shell.lines(look, Some(now), Some(VIEW_ROWS))),
+            Body::Message(message) => open(card::message(message, look)),
+            Body::Entry(entry) => open(card::entry(entry, look)),
         }
     }
 
@@ -593,6 +616,8 @@ impl Part {
             }
             Body::Call(call) => out.extend(call.lines(look, now, rows)),
             Body::Shell(shell) => out.extend(shell.lines(look, now, rows)),
+            Body::Message(message) => out.extend(card::message(message, look)),
+            Body::Entry(entry) => out.extend(card::entry(entry, look)),
         }
         out
     }
@@ -613,7 +638,7 @@ impl Part {
                 self.is_final = true;
             }
             Body::Call(call) => call.written(),
-            Body::Lines | Body::Shell(_) => {}
+            Body::Lines | Body::Shell(_) | Body::Message(_) | Body::Entry(_) => {}
         }
     }
 }

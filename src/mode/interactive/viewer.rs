@@ -7,7 +7,6 @@ use super::feed::Feed;
 use super::keymap::AppAction;
 use super::look::Look;
 use super::scroll::{Pages, Scroll};
-use super::search::Search;
 use crate::tui::key::{Code, Key};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
@@ -125,7 +124,7 @@ impl Viewer {
             (_, Some('n')) => scroll.go_to_prompt(true, pages),
             (Code::Home, _) | (_, Some('g')) => scroll.go_to_start(),
             (Code::End, _) | (_, Some('G')) => scroll.go_to_end(),
-            (_, Some('/')) => scroll.search = Some(Search::new()),
+            (_, Some('/')) => scroll.begin_search(),
             (_, Some('f')) => self.is_folded = !self.is_folded,
             (_, Some('y')) => return self.copy(pages),
             (_, Some('q')) => return Asked::Close,

@@ -51,6 +51,19 @@ pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     })
 }
 
+/// Continues a run that was cut off.
+pub fn go_on(ticket: Ticket) -> Job {
+    Box::new(move |session, feed| {
+        let mut is_accepted = false;
+        let asked = session.go_on(ticket, &mut || is_accepted = true, &mut listener(feed));
+        if let Err(Fatal(reason)) = asked
+            && !is_accepted
+        {
+            feed.effect(Effect::Refuse { reason, typed: String::new() });
+        }
+    })
+}
+
 /// Returns a listener that puts events into the feed.
 pub fn listener(feed: &Arc<Feed>) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> + use<> {
     let feed = feed.clone();

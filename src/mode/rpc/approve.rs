@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 const ALLOW: &str = "Allow";
+/// What is allowed follows; without it, every call of the tool.
 const ALWAYS: &str = "Always allow";
 const CHANGE: &str = "Change the arguments";
 const DENY: &str = "Deny";
@@ -26,11 +27,18 @@ impl Approver for DialogApprover {
     fn decide(&self, call: &approval::Question<'_>, cancel: &CancelToken) -> Decision {
         let name = &call.tool.spec.name;
         let mut problem = String::new();
+        let scopes: Vec<String> =
+            call.always.iter().map(|always| format!("{ALWAYS}: {}", always.label)).collect();
+        let tool = call.always.last().map(|_| ALWAYS);
+        let narrow = scopes.iter().map(String::as_str).take(scopes.len().saturating_sub(1));
+        let options: Vec<&str> =
+            [ALLOW].into_iter().chain(tool).chain(narrow).chain([CHANGE, DENY, DENY_BECAUSE]).collect();
+        let asked_by = call.asked_by.as_ref().map(|rule| format!(" ({rule})")).unwrap_or_default();
         loop {
             let question = Question {
                 method: "select",
-                title: format!("{problem}Allow {}? {}", call.who(), shown(call.arguments)),
-                options: Some(&[ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE]),
+                title: format!("{problem}Allow {}? {}{asked_by}", call.who(), shown(call.arguments)),
+                options: Some(&options),
                 tool_call_id: Some(call.id),
                 tool_name: Some(name),
                 helper: call.helper,
@@ -42,7 +50,6 @@ impl Approver for DialogApprover {
             };
             match answer.text("value") {
                 Some(ALLOW) => return Decision::Allow,
-                Some(ALWAYS) => return Decision::AllowAlways,
                 Some(CHANGE) => match self.changed(&answer, call, cancel) {
                     Some(Ok(arguments)) => return Decision::Change(arguments),
                     Some(Err(fault)) => problem = format!("{fault}\n"),
@@ -52,8 +59,16 @@ impl Approver for DialogApprover {
                 },
                 Some(DENY_BECAUSE) => return Decision::Deny(self.reason(&answer, name, cancel)),
                 Some(DENY) => return Decision::Deny(answer.text("reason").map(because)),
-                // What is not understood is no permission.
-                _ => return Decision::Deny(None),
+                answer => {
+                    let index = scopes.iter().position(|scope| answer == Some(scope));
+                    let always = match answer {
+                        Some(ALWAYS) => call.always.last(),
+                        _ => index.and_then(|index| call.always.get(index)),
+                    };
+                    // What is not understood is no permission.
+                    return always
+                        .map_or(Decision::Deny(None), |always| Decision::AllowAlways(always.rules.clone()));
+                }
             }
         }
     }

@@ -100,6 +100,9 @@ const STATS: Response = Data(
     cost: number, \
     contextUsage?: {tokens: integer|null, contextWindow: integer, percent: number|null}}",
 );
+const UNDONE: Response = Data(
+    r#"{files: {path: string, action: "restore"|"remove"|"none", steps: integer[], done: boolean, problem: string|null, diff?: string}[], notes: string[]}"#,
+);
 /// A final or partial result of a tool that the client runs.
 const RESULT: All =
     All("content?: string|(Block.text|Block.image)[], details?: any, isError?: boolean, terminate?: boolean");
@@ -126,6 +129,11 @@ pub static COMMANDS: &[&dyn Command] = &[
             optional(switch("replaceInstructions")), optional(text("label"))),
         Data("{cancelled: boolean, aborted?: boolean, editorText?: string, summaryEntry?: Entry}"),
         session::navigate_tree),
+    &row("set_plan_mode", switch("enabled"), Done, setting::plan_mode),
+    &row("btw", text("question"), Data("{answer: string}"), query::btw),
+    &row("handoff", text("goal"), FORKED, session::handoff),
+    &row("undo", (optional(text("to")), optional(count("count")), optional(switch("force")), optional(switch("dryRun"))),
+        UNDONE, session::undo),
     &row("set_model", (text("provider"), text("modelId")), Data("Model"), setting::model),
     &row("cycle_model", (), Data("{model: Model, thinkingLevel: Thinking, isScoped: boolean}|null"),
         setting::cycle_model),
@@ -143,6 +151,10 @@ pub static COMMANDS: &[&dyn Command] = &[
     &row("bash", (text("command"), optional(switch("excludeFromContext"))),
         Data("{output: string, exitCode?: integer, cancelled: boolean, truncated: boolean, fullOutputPath?: string}"),
         run::bash),
+    &row("job",
+        All(r#"op: "list"|"start"|"tail"|"wait"|"send"|"stop", job?: string, command?: string, pattern?: string, port?: integer, timeout?: number, text?: string, lines?: integer"#),
+        Data("{text: string, jobs: {id: string, command: string, running: boolean, exitCode: integer|null, log: string}[]}"),
+        run::job),
     &row("abort_bash", (), Done, run::abort_bash),
     &row("get_session_stats", (), STATS, query::session_stats),
     &row("export_html", optional(text("outputPath")), Data("{path: string}"), query::export_html),

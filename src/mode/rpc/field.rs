@@ -92,6 +92,7 @@ macro_rules! tuple {
 
 tuple!();
 tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2, D 3);
 tuple!(A 0, B 1, C 2, D 3, E 4);
 
 pub const fn text(name: &'static str) -> Field<String> {

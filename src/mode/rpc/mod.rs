@@ -47,7 +47,7 @@ use std::sync::Arc;
 use std::thread;
 use ui::RpcUi;
 
-pub use schema::schema;
+pub use schema::{compile_known as compile, schema};
 
 /// Maximum jobs queued for the session's thread.
 const JOBS_MAX: usize = 64;

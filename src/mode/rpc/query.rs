@@ -28,6 +28,15 @@ pub const CAPABILITIES: &[&str] = &[
     "host_tools",
 ];
 
+/// Answers a question beside the conversation.
+pub fn btw(server: &Server, question: String, reply: Reply) {
+    let control = server.control.clone();
+    server.beside("btw", reply, move |reply| {
+        let answer = control.ask_aside(&question, control.root());
+        reply.give(answer.map(|answer| json!({"answer": answer})));
+    });
+}
+
 pub fn state(server: &Server, (): (), reply: Reply) {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]

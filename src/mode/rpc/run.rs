@@ -10,6 +10,7 @@ use crate::runtime::control::{Begin, Streaming, Ticket, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::event_json::Line;
 use crate::runtime::hook::InputSource;
+use crate::runtime::job;
 use crate::runtime::session::Session;
 use serde::Serialize;
 use serde_json::json;
@@ -161,6 +162,14 @@ pub fn bash(server: &Server, (command, exclude): (String, Option<bool>), reply: 
             }
             result
         }));
+    });
+}
+
+pub fn job(server: &Server, Fields(fields): Fields, reply: Reply) {
+    let control = server.control.clone();
+    server.beside("job", reply, move |reply| {
+        let done = job::act(&control, &fields, control.root());
+        reply.give(done.map(|text| json!({"text": text, "jobs": job::to_json(&control)})));
     });
 }
 

@@ -8,6 +8,7 @@ use crate::runtime::compaction::NotCompacted;
 use crate::runtime::control::Ticket;
 use crate::runtime::session::Session;
 use crate::runtime::tree::Move;
+use crate::runtime::undo::{self, Journal, Wanted};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -32,6 +33,25 @@ pub fn fork(server: &Server, entry: String, reply: Reply) {
 
 pub fn clone(server: &Server, (): (), reply: Reply) {
     replace(server, reply, |session| session.fork_here().map(|done| json!({"cancelled": !done})));
+}
+
+/// Begins a new session, and gives the message to begin it with.
+pub fn handoff(server: &Server, goal: String, reply: Reply) {
+    if let Some(work) = server.control.work_under_way() {
+        return reply.fail(format_args!("Wait for {work} to finish before a handoff."));
+    }
+    let with = server.clone();
+    server.beside("handoff", reply, move |reply| {
+        let control = &with.control;
+        let text = match control.write_handoff(&goal, control.root()) {
+            Ok(text) => text,
+            Err(reason) => return reply.fail(reason),
+        };
+        let parent = control.snapshot().session_file.map(|path| path.to_string_lossy().into_owned());
+        replace(&with, reply, move |session| {
+            session.start_new(parent).map(|done| json!({"text": text, "cancelled": !done}))
+        });
+    });
 }
 
 /// Aborts the current run, then calls `run` to replace the conversation.
@@ -80,6 +100,48 @@ pub fn navigate_tree(server: &Server, wanted: Navigate, reply: Reply) {
             "Wait for the current compaction or tree navigation to finish before navigating the session tree.",
         ),
     }
+}
+
+type Undo = (Option<String>, Option<usize>, Option<bool>, Option<bool>);
+
+pub fn undo(server: &Server, (to, count, force, dry_run): Undo, reply: Reply) {
+    let wanted = match (to, count) {
+        (Some(id), _) => Wanted::Since(id),
+        (None, Some(count)) => Wanted::Steps(count),
+        (None, None) => Wanted::LastPrompt,
+    };
+    if let Some(work) = server.control.work_under_way() {
+        return reply.fail(format_args!("Wait for {work} to finish before files are taken back."));
+    }
+    server.hand_over(reply, move |session, _, reply| {
+        let force = force.unwrap_or(false);
+        reply.give(take_back(session, &wanted, force, dry_run.unwrap_or(false)));
+    });
+}
+
+fn take_back(session: &mut Session, wanted: &Wanted, force: bool, dry_run: bool) -> Result<Value, String> {
+    let file = session.control().snapshot().session_file;
+    let journal =
+        Journal::new(&file.ok_or("The session is not stored, and so are no earlier contents of files")?);
+    let mut chosen = undo::choose(&journal, Some(&session.control().log()), wanted)?;
+    let files: Vec<Value> = if dry_run {
+        let planned = chosen.plans.iter().map(|plan| {
+            let mut value = plan.json(false, plan.problem());
+            if let Some(diff) = undo::preview(&journal, plan) {
+                value["diff"] = diff.into();
+            }
+            value
+        });
+        planned.collect()
+    } else {
+        let backend = session.workspace().backend.clone();
+        let done = undo::carry_out(&journal, chosen.plans, force, backend.sandbox());
+        if let Err(Fatal(reason)) = session.note_undone(&done) {
+            chosen.unseen.push(format!("The model is not told: {reason}"));
+        }
+        done.iter().map(|done| done.plan.json(true, done.error.as_deref())).collect()
+    };
+    Ok(json!({"files": files, "notes": chosen.unseen}))
 }
 
 fn navigate(

@@ -90,3 +90,12 @@ pub fn register_tools(server: &Server, tools: Vec<HostToolSpec>, reply: Reply) {
 pub fn unregister_tools(server: &Server, names: Vec<String>, reply: Reply) {
     reply.data(json!({"toolNames": server.control.tools().unregister(&names)}));
 }
+
+pub fn plan_mode(server: &Server, enabled: bool, reply: Reply) {
+    let control = &server.control;
+    let done = if enabled { control.begin_planning(false) } else { control.end_planning() };
+    match done {
+        Ok(()) => reply.done(),
+        Err(reason) => reply.fail(reason),
+    }
+}

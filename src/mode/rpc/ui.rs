@@ -67,7 +67,16 @@ impl Ui for RpcUi {
                 self.0.show(&Question { method: "set_editor_text", text: Some(text), ..notice });
             }
             // A client has no place for these.
-            Change::Header(_) | Change::Footer(_) | Change::WorkingMessage(_) => {}
+            Change::Header(_)
+            | Change::Footer(_)
+            | Change::WorkingMessage(_)
+            | Change::WorkingVisible(_)
+            | Change::WorkingIndicator(_)
+            | Change::ThinkingLabel(_)
+            | Change::ToolsExpanded(_)
+            | Change::DesktopNotify { .. }
+            | Change::Resources
+            | Change::Redraw(_) => {}
         }
     }
 

@@ -30,8 +30,12 @@ pub enum Form {
     Levels,
     /// An object with whole numbers under these names.
     Counts(&'static [&'static str]),
+    /// An object with a list of commands for each event.
+    Hooks,
     /// An object with whole numbers under these names, for each `provider/model`.
     ModelCounts(&'static [&'static str]),
+    /// An object with a list of texts for each name.
+    TextLists,
 }
 
 pub const LEVELS: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -50,6 +54,7 @@ impl Form {
             Self::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
             Self::List => value.is_array(),
             Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Hooks => value.is_object(),
             Self::Levels => value.as_object().is_some_and(|levels| {
                 let level = |level: &Value| level.as_str().and_then(ThinkingLevel::parse).is_some();
                 levels.values().all(level)
@@ -61,6 +66,9 @@ impl Form {
             Self::ModelCounts(names) => value
                 .as_object()
                 .is_some_and(|models| models.values().all(|model| Self::Counts(names).fits(model))),
+            Self::TextLists => {
+                value.as_object().is_some_and(|lists| lists.values().all(|list| Self::Texts.fits(list)))
+            }
         }
     }
 
@@ -80,6 +88,8 @@ impl Form {
             Self::List => "a list".into(),
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::Levels => format!("an object of levels, each one of {}", LEVELS.join(", ")),
+            Self::Hooks => "an object with a list of commands for each event".into(),
+            Self::TextLists => "an object of lists of texts".into(),
             Self::Counts(names) => format!("an object of whole numbers for {}", names.join(", ")),
             Self::ModelCounts(names) => {
                 format!("an object of whole numbers for {}, for each provider/model", names.join(", "))

@@ -79,17 +79,26 @@ pub fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// Changes a settings file. Each of `changes` sets the value at a path, or removes it. All other content is
-/// kept, including changes that other programs made in the meantime.
+/// Changes a settings file. Each of `changes` sets the value at a path, or removes it.
 pub fn write(path: &Path, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
+    update(path, |values| {
+        changes.iter().for_each(|(name, value)| set(values, name, value.clone()));
+        Ok(())
+    })
+}
+
+/// Changes the values of a settings file. All other content is kept, including changes that other programs made in the
+/// meantime.
+pub fn update(
+    path: &Path,
+    change: impl FnOnce(&mut Map<String, Value>) -> Result<(), String>,
+) -> Result<(), String> {
     file::update(path, |old| {
         let old = old.map(|bytes| text(&bytes)).unwrap_or_default();
         let mut values = parse(&old)
             .map_err(|message| format!("{}: {message}; the file was left as it is", path.display()))?;
         migrate(&mut values);
-        for (name, value) in changes {
-            set(&mut values, name, value.clone());
-        }
+        change(&mut values)?;
         let mut new = serde_json::to_string_pretty(&values).map_err(|error| error.to_string())?;
         if old.ends_with('\n') {
             new.push('\n');

@@ -11,7 +11,7 @@ mod schema;
 pub mod table;
 
 pub use compaction::Compaction;
-pub use layer::{Content, write};
+pub use layer::{Content, update, write};
 pub use schema::schema;
 
 use super::{Diagnostic, text_file};
@@ -105,6 +105,11 @@ impl Settings {
         self.user.get(path)
     }
 
+    /// Returns the values in the user's and in the project's file, as far as they are set.
+    pub fn both(&self, path: &str) -> impl Iterator<Item = &Value> {
+        self.user.get(path).into_iter().chain(self.project.as_ref().and_then(|layer| layer.get(path)))
+    }
+
     /// True if the settings of a trusted project are merged in.
     pub fn has_project(&self) -> bool {
         self.project.is_some()
@@ -137,15 +142,20 @@ impl Settings {
         }
     }
 
-    /// Returns the entries of a resource list in the user's and in the project's file. Both lists apply.
+    /// Returns the texts of a resource list in the user's and in the project's file. Both lists apply.
     pub fn resources(&self, name: &str) -> (Vec<String>, Vec<String>) {
-        let entries = |layer: &Layer| {
-            let list = layer.get(name).and_then(Value::as_array);
-            let texts = list.into_iter().flatten().filter_map(Value::as_str);
-            texts.map(str::to_owned).collect()
-        };
+        let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let (user, project) = self.lists(name);
+        (texts(user), texts(project))
+    }
+
+    /// Returns the entries of a list in the user's and in the project's file.
+    pub fn lists(&self, name: &str) -> (&[Value], &[Value]) {
+        fn entries<'a>(layer: &'a Layer, name: &str) -> &'a [Value] {
+            layer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+        }
         let project = self.project.as_ref();
-        (entries(&self.user), project.map(entries).unwrap_or_default())
+        (entries(&self.user, name), project.map(|layer| entries(layer, name)).unwrap_or_default())
     }
 
     /// All values that are set: those of the project over those of the user.

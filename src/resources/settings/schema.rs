@@ -65,6 +65,20 @@ impl Form {
             Self::List => json!({"type": "array"}),
             Self::OneOf(words) => json!({"enum": words}),
             Self::Levels => json!({"type": "object", "additionalProperties": {"enum": LEVELS}}),
+            Self::Hooks => {
+                let command = json!({"type": "object", "required": ["command"], "properties": {
+                    "type": {"const": "command"},
+                    "command": {"type": "string"},
+                    "timeout": {"type": "number", "exclusiveMinimum": 0},
+                }});
+                let group = json!({"type": "object", "required": ["hooks"], "properties": {
+                    "matcher": {"type": "string"},
+                    "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "hooks": {"type": "array", "items": command},
+                }});
+                json!({"type": "object", "additionalProperties": {"type": "array", "items": group}})
+            }
+            Self::TextLists => json!({"type": "object", "additionalProperties": Self::Texts.schema()}),
             Self::Counts(names) => counts(names),
             Self::ModelCounts(names) => json!({"type": "object", "additionalProperties": counts(names)}),
         }

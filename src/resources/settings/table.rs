@@ -69,8 +69,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Amount, Count, CountOr, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
-    Texts, Timeout,
+    Amount, Count, CountOr, Counts, Flag, FlagOr, Hooks, Levels, List, ModelCounts, OneOf, Range, Seconds,
+    Text, TextLists, Texts, Timeout,
 };
 use Preset::Told;
 
@@ -88,9 +88,10 @@ pub const GROUPS: &[Group] = &[
     Group { title: "Interaction", keys: &[
         key("steeringMode", OneOf(QUEUE_MODES), Preset::Text("one-at-a-time"), "how many waiting steering messages are handed over at once"),
         key("followUpMode", OneOf(QUEUE_MODES), Preset::Text("one-at-a-time"), "the same for follow-up messages"),
-        key("externalEditor", Text, Told("`$VISUAL`, `$EDITOR`"), "command that opens an editor"),
-        key("doubleEscapeAction", OneOf(&["tree", "fork", "none"]), Preset::Text("tree"), "what two Escapes do in an empty editor"),
+        key("externalEditor", Text, Told("by the environment"), "command that opens an editor; by default that of `$VISUAL` or `$EDITOR`"),
+        key("doubleEscapeAction", OneOf(&["tree", "fork", "rewind", "none"]), Preset::Text("tree"), "what two Escapes do in an empty editor"),
         key("treeFilterMode", OneOf(&["default", "no-tools", "user-only", "labeled-only", "all"]), Preset::Text("default"), "what `/tree` shows at first"),
+        global("promptHistory", Flag, Preset::Flag(true), "keep prompts for Up and Ctrl+R in later sessions, in `prompt-history.jsonl`"),
         global("hideSecrets", Flag, Preset::Flag(true), "models, sessions and the screen get `‹secret:NAME›` for keys that pi knows"),
         global("defaultProjectTrust", OneOf(&["ask", "always", "never"]), Preset::Text("ask"), "trust in projects that nothing is known about"),
     ]},
@@ -99,9 +100,20 @@ pub const GROUPS: &[Group] = &[
         key("bash.timeoutSeconds", Seconds, Told("none"), "for commands whose call sets none"),
         key("bash.keepBackground", Flag, Preset::Flag(false), "background processes outlive pi; they need an output of their own: `cmd >log 2>&1 &`"),
         key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
+        global("undo.commands", OneOf(&["auto", "on", "off"]), Preset::Text("auto"), "what commands change can be undone: in folders of at most 10000 files and 64 MB, but not in print mode; always; never"),
+        global("undo.maxBytes", Count, Preset::Count(1 << 30), "contents of a folder, where `undo.commands` is `on`"),
         key("mcp.directTokens", Count, Preset::Count(1500), "of declared tools of MCP servers; at most a tenth of the model's window. More are found by `tool_search`"),
+        key("ask.timeoutSeconds", Seconds, Told("none"), "after which a question of the model gets the recommended answer"),
+        key("jobs.wake", Flag, Preset::Flag(true), "the end of a background job is told to the model, also when it is idle"),
         key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
         key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
+    ]},
+    Group { title: "Permissions", keys: &[
+        global("permissions.mode", OneOf(&["writes", "all", "free", "read-only"]), Preset::Text("free"), "calls about which no rule says anything: those that may change something are asked about, all are, none is, or those that may change something are refused"),
+        global("permissions.allow", Texts, Told(""), "calls that run without asking, such as `bash(cargo test *)`; see `pi docs permissions`"),
+        key("permissions.ask", Texts, Told(""), "calls that are asked about whatever is allowed; a project adds to the user's"),
+        key("permissions.deny", Texts, Told(""), "calls that are refused; a project adds to the user's"),
+        global("permissions.folders", TextLists, Told(""), "further rules that allow, for each path of a project's folder"),
     ]},
     Group { title: "Limits", keys: &[
         global("sandbox.mode", OneOf(&["off", "workspace", "read-only"]), Preset::Text("off"), "what tools may write: all, this folder and temporary files, or nothing"),
@@ -121,8 +133,8 @@ pub const GROUPS: &[Group] = &[
         key("sessionDir", Text, Told("in the agent folder"), "where sessions are kept"),
         key("session.sync", OneOf(&["always", "turn", "never"]), Preset::Text("turn"), "when the log is synced to disk"),
         key("compaction.enabled", Flag, Preset::Flag(true), "compact a conversation that grows too long"),
-        key("compaction.reserveTokens", Count, Told("16384; a quarter of a small window"), "tokens kept free of the window: compaction starts when less is left"),
-        key("compaction.keepRecentTokens", Count, Told("20000; less in a small window"), "tokens at the end that are not summarized"),
+        key("compaction.reserveTokens", Count, Told("16,384 tokens; a quarter of a small window"), "tokens kept free of the window: compaction starts when less is left"),
+        key("compaction.keepRecentTokens", Count, Told("20,000 tokens; less in a small window"), "tokens at the end that are not summarized"),
         key("compaction.modelOverrides", ModelCounts(TOKENS), Told(""), "the two numbers for each of `provider/model`"),
         key("compaction.model", Text, Told("the session's"), "`provider/model` that writes the summaries"),
         key("branchSummary.reserveTokens", Count, Preset::Count(16_384), "tokens kept free when a branch is summarized"),
@@ -137,6 +149,7 @@ pub const GROUPS: &[Group] = &[
         key("fullscreenWheelScrollLines", CountOr("auto", 1, 100), Preset::Text("auto"), "lines for a step of the mouse wheel in fullscreen mode; `auto` is 3; five times as many with Alt"),
         key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
         key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
+        key("statusLine", Text, Told("built in"), "a footer of your own: a text with `{model}`, `{context}` and the like, or `!command` that prints a line"),
         key("display.density", OneOf(&["compact", "roomy"]), Preset::Text("compact"), "rows of calls: one where it says enough, or a card each"),
         key("autocompleteMaxVisible", Range(3, 20), Preset::Count(5), "rows of the completion list"),
         key("terminal.showImages", Flag, Preset::Flag(true), "show images where the terminal can"),
@@ -162,7 +175,7 @@ pub const GROUPS: &[Group] = &[
         key("retry.maxRetries", Count, Preset::Count(3), "how often"),
         key("retry.baseDelayMs", Count, Preset::Count(2000), "first wait in milliseconds; each next is twice as long"),
         key("retry.maxAgentDelayMs", Count, Preset::Count(60_000), "longest wait in milliseconds"),
-        key("retry.provider.timeoutMs", Timeout, Told("300000, or `httpIdleTimeoutMs`"), "milliseconds for one request"),
+        key("retry.provider.timeoutMs", Timeout, Told("that of the HTTP idle timeout"), "milliseconds for one request"),
         key("retry.provider.maxRetries", Count, Preset::Count(0), "attempts inside one request"),
         key("retry.provider.maxRetryDelayMs", Count, Preset::Count(60_000), "longest wait in milliseconds that a server may ask for; 0 for any"),
     ]},
@@ -175,6 +188,9 @@ pub const GROUPS: &[Group] = &[
         key("themes", Texts, Told(""), "files and folders of themes"),
         key("enableSkillCommands", Flag, Preset::Flag(true), "offer skills as `/skill:name` in completion"),
         key("npmCommand", Texts, Preset::Texts(&["npm"]), "command that installs packages"),
+    ]},
+    Group { title: "Hooks", keys: &[
+        key("hooks", Hooks, Told(""), "commands that run at events: `pi docs hooks`"),
     ]},
     Group { title: "Notices", keys: &[
         key("warnings.anthropicExtraUsage", Flag, Preset::Flag(true), "warn where a subscription may cost extra"),

@@ -131,9 +131,11 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
             Form::Levels => &[json!([]), json!({"a":"huge"})],
             Form::Counts(_) => &[json!(1), json!({"low":-1})],
             Form::List => &[json!({}), json!("x")],
+            Form::Hooks => &[json!([]), json!("x")],
             Form::FlagOr(_) => &[json!(1), json!("true")],
             Form::CountOr(..) => &[json!(0), json!(101), json!("5"), json!(true)],
             Form::Range(..) => &[json!(-1), json!(21), json!("1")],
+            Form::TextLists => &[json!([]), json!({"/a": "b"}), json!({"/a": [1]})],
             Form::ModelCounts(_) => &[json!([]), json!({"a/b":1}), json!({"a/b":{"reserveTokens":-1}})],
         };
         for value in wrong {

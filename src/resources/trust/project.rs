@@ -26,8 +26,8 @@ const SURFACES: [&str; 9] = [
 ];
 
 /// Settings that name programs to run.
-const RUNNING_KEYS: [&str; 6] =
-    ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages"];
+const RUNNING_KEYS: [&str; 7] =
+    ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages", "hooks"];
 
 /// Maximum number of a project's files that are hashed. If there are more, the name of the next file is
 /// hashed in place of the rest.

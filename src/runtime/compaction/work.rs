@@ -4,6 +4,7 @@ use super::Compactor;
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
+use crate::base::patience::patience;
 use crate::llm::message::{Block, Content, Usage, now_ms};
 use crate::llm::model::Model;
 use crate::models::local;
@@ -289,7 +290,8 @@ impl Compactor<'_> {
                 let env = self.services.credentials.env();
                 let is_local = provider == local::PROVIDER;
                 // All servers are allowed, since the setting names a local model.
-                let found = is_local.then(|| local::discover(env, LOCAL_LIMIT, &local::Allowed::All))?;
+                let found =
+                    is_local.then(|| local::discover(env, patience(LOCAL_LIMIT), &local::Allowed::All))?;
                 found.find(&wanted).map(|offer| offer.model.clone())
             })
         });

@@ -4,7 +4,7 @@ use super::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::Block;
-use crate::runtime::addition::{Addition, NamedCommand, OWN, Owner, SlashCommand};
+use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
 use crate::runtime::task::Streaming;
@@ -12,6 +12,7 @@ use crate::runtime::ui::{Problem, Ui};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 impl Control {
     /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
@@ -27,6 +28,16 @@ impl Control {
     /// The slash commands that were added.
     pub fn added_commands(&self) -> Vec<NamedCommand> {
         self.state().additions.commands()
+    }
+
+    /// Parts that propose texts for the editor.
+    pub fn completers(&self) -> Vec<Arc<dyn Completer>> {
+        self.state().additions.completers()
+    }
+
+    /// The part that draws such parts of the conversation in place of the program; see [`Renderer::draws`].
+    pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {
+        self.state().additions.renderer(kind, name)
     }
 
     /// The added command that `text` calls, and its arguments.
@@ -52,10 +63,16 @@ impl Control {
     /// Sets the surface that reaches the user. The tool that asks him is offered if he can answer.
     pub fn set_ui(&self, ui: Arc<dyn Ui>) {
         if ui.is_attended() {
+            let limit = self.config().settings.number("ask.timeoutSeconds");
+            let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let addition = ask::addition(ui.clone(), limit);
             // A tool of the program itself is never refused.
-            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, ask::addition(ui.clone()));
+            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, addition);
         }
         *self.0.ui.lock().unwrap_or_else(PoisonError::into_inner) = Some(ui);
+        if self.is_planning() {
+            self.show_planning();
+        }
     }
 
     pub fn ui(&self) -> Option<Arc<dyn Ui>> {
@@ -78,6 +95,40 @@ impl Control {
 
     pub(crate) fn close_hooks(&self) {
         self.hooked().0.iter().for_each(|hooks| hooks.close());
+    }
+
+    /// True if somebody looks at keys before the screen does.
+    pub fn takes_keys(&self) -> bool {
+        self.hooked().wants("terminal_input")
+    }
+
+    /// What is left of typed text when all have looked at it: none if it is dealt with. Waits for others.
+    pub fn look_at_keys(&self, data: String) -> Option<String> {
+        let mut is_consumed = false;
+        let fields = || json!({"data": data});
+        let event = self.hooked().ask("terminal_input", fields, self.root(), &mut |event, result| {
+            let Ok(mut result) = result else { return ControlFlow::Continue(()) };
+            if result["consume"] == true {
+                is_consumed = true;
+                return ControlFlow::Break(());
+            }
+            if let Some(data) = result.get_mut("data").filter(|data| data.is_string()) {
+                event["data"] = data.take();
+            }
+            ControlFlow::Continue(())
+        });
+        let left = event.and_then(|event| event["data"].as_str().map(str::to_owned)).unwrap_or(data);
+        (!is_consumed).then_some(left)
+    }
+
+    /// True if somebody wants to know of another theme.
+    pub fn takes_theme(&self) -> bool {
+        self.hooked().wants("theme_changed")
+    }
+
+    /// Tells that the screen has another theme.
+    pub fn tell_theme(&self, name: &str) {
+        self.hooked().tell("theme_changed", || json!({"name": name}), self.root());
     }
 
     /// True if a prompt has to wait for others before it is taken: it calls an added command, or is looked at.

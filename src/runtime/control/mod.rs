@@ -9,6 +9,7 @@
 
 mod input;
 mod part;
+mod permissions;
 mod preference;
 mod queue;
 mod state;
@@ -16,7 +17,8 @@ mod ticket;
 mod tools;
 
 pub use super::task::Streaming;
-pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
+pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
+pub(super) use state::Planning;
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Ticket};
 
@@ -40,6 +42,7 @@ use crate::llm::message::{Block, Content, Usage, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
 use crate::session::Conversation;
+use crate::tools::job::Jobs;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
 use serde_json::{Map, Value};
@@ -53,7 +56,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct Control(Arc<Shared>);
 
 /// A handle for parts of the session itself, such as its tools, which must not keep it alive.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct WeakControl(Weak<Shared>);
 
 impl WeakControl {
@@ -75,7 +78,13 @@ struct Shared {
     hooks: Mutex<Hooked>,
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
+    jobs: Jobs,
+    planning: Mutex<Option<Planning>>,
+    adapt: Mutex<Option<Adapt>>,
 }
+
+/// Makes the tools of a request out of the active ones.
+pub type Adapt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
 /// Tasks that may wait for the session's thread.
 const TASKS_MAX: usize = 64;
@@ -102,16 +111,21 @@ impl Control {
     pub(super) fn new(parts: Parts, root: CancelToken) -> Self {
         let queues = Mutex::new(Queues::new(parts.config.queue_modes()));
         let (state, conversation) = State::new(parts);
+        let approvals = Arc::<Approvals>::default();
+        approvals.follow(&state.config);
         Self(Arc::new(Shared {
             root,
             queues,
             conversation: Mutex::new(conversation),
             state: Mutex::new(state),
-            approvals: Arc::default(),
+            approvals,
             guard: Mutex::default(),
             hooks: Mutex::default(),
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
+            jobs: Jobs::default(),
+            planning: Mutex::default(),
+            adapt: Mutex::default(),
         }))
     }
 
@@ -140,9 +154,11 @@ impl Control {
         self.guard().left()
     }
 
-    /// Asks the session's approver about a call of a helper.
-    pub fn approve(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
-        self.0.approvals.decide(question, cancel)
+    /// Decides on a call of a helper, as on one of the session.
+    pub fn approve(&self, question: Question<'_>, cancel: &CancelToken) -> Decision {
+        let describer = self.tools().describer();
+        let info = describer.describe(&question.tool.spec.name, question.arguments);
+        self.0.approvals.decide(question, &info, cancel)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -192,6 +208,21 @@ impl Control {
         self.state().config.clone()
     }
 
+    /// Sets what makes the tools of a request out of the active ones.
+    pub(super) fn set_adapt(&self, adapt: Adapt) {
+        *self.0.adapt.lock().unwrap_or_else(PoisonError::into_inner) = Some(adapt);
+    }
+
+    /// Plan mode, if it is on.
+    pub(super) fn planning(&self) -> MutexGuard<'_, Option<Planning>> {
+        self.0.planning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The commands that run in the background.
+    pub fn jobs(&self) -> &Jobs {
+        &self.0.jobs
+    }
+
     /// Hands work to the session's thread, which may be busy with a run before.
     pub fn hand_over(&self, task: Task) -> Result<(), String> {
         self.0.tasks.0.try_send(task).map_err(|_| "Too many tasks wait for the session".to_owned())
@@ -220,11 +251,13 @@ impl Control {
 
     /// Returns the agent of the next request. Its tools replace placeholders of secrets and ask for approval.
     pub(super) fn agent(&self) -> Agent {
+        let adapt = self.0.adapt.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let state = self.state();
+        let adapted = adapt.map(|adapt| adapt(&state.tools));
         Agent {
             model: state.model.clone(),
             thinking: state.thinking,
-            tools: self.guarded(&state.config, &state.tools),
+            tools: self.guarded(&state.config, adapted.as_ref().unwrap_or(&state.tools)),
             sequential: state.switches.interrupt == InterruptMode::Immediate,
         }
     }
@@ -235,7 +268,7 @@ impl Control {
             Arc::new(Wrapped { tool: tool.clone(), vault: vault.clone() })
         };
         let tools: Vec<_> = tools.iter().map(wrap).collect();
-        self.0.approvals.guard(&config.approval, &tools)
+        self.0.approvals.guard(&tools)
     }
 
     /// The tool that other tools reach under this name.
@@ -252,6 +285,14 @@ impl Control {
         self.guarded(&state.config, &[tool]).pop()
     }
 
+    /// The built-in tool of this name, also if another one has taken its place.
+    pub(super) fn builtin(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let config = self.config();
+        let tool = config.tools.iter().find(|tool| tool.info().spec.name == name)?.clone();
+        let vault = config.services.vault().clone();
+        Some(Arc::new(Wrapped { tool, vault }))
+    }
+
     /// Replaces secrets in a user message by placeholders.
     pub(super) fn hidden(&self, message: AgentMessage) -> AgentMessage {
         let vault = self.state().config.services.vault().clone();
@@ -263,12 +304,12 @@ impl Control {
         self.log().messages()
     }
 
-    /// Cancels the run, its retry and the compaction under way. Does not wait for their end.
+    /// Cancels the run, its retry, the compaction and the questions beside the conversation under way. Does not wait for their end.
     pub fn abort(&self) {
         let under_way: Vec<CancelToken> = {
             let state = self.state();
             let all = [&state.run, &state.retry, &state.compaction];
-            all.into_iter().flatten().cloned().collect()
+            all.into_iter().flatten().chain(&state.asides).cloned().collect()
         };
         under_way.iter().for_each(CancelToken::cancel);
     }
@@ -314,7 +355,9 @@ impl Control {
         (queues.steering.mode, queues.follow_up.mode) = config.queue_modes();
         let mut state = self.state();
         state.switches = Switches::of(&config, state.switches.interrupt);
+        self.0.approvals.follow(&config);
         state.config = config;
+        state.lend();
         let active = names_of(&state.tools);
         state.activate(&active);
     }
@@ -337,6 +380,7 @@ impl Control {
     /// Replaces the conversation, and returns the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
         let (next, conversation) = State::new(parts);
+        self.0.approvals.follow(&next.config);
         let mut queues = self.queues();
         let mut current = self.log();
         *queues = Queues::new((queues.steering.mode, queues.follow_up.mode));

@@ -25,6 +25,8 @@ macro_rules! parts {
 parts! {
     /// Models and thinking levels: the choices, and the current ones.
     Models, models;
+    /// The mode of approval and the rules about tool calls.
+    Permissions, permissions;
     /// Preferences of the user, for the session or also in the settings.
     Preferences, preferences;
     /// Queued messages for the model: steering and follow-up.

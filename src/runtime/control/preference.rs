@@ -14,6 +14,7 @@ impl Control {
         let mut state = self.state();
         let mut config = Config::clone(&state.config);
         change(&mut config);
+        self.0.approvals.follow(&config);
         state.config = Arc::new(config);
     }
 }

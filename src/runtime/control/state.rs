@@ -8,6 +8,7 @@ use crate::runtime::addition::{Addition, Additions, Owner};
 use crate::runtime::config::{Config, tools_named};
 use crate::runtime::recorded_tools::RecordedTools;
 use crate::session::Conversation;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -48,12 +49,24 @@ pub(crate) struct State {
     /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
+    /// Cancel tokens of questions beside the conversation.
+    pub asides: Vec<CancelToken>,
     /// The cancel token of a manual compaction or a move in the tree.
     pub compaction: Option<CancelToken>,
     /// Number of automatic compactions under way.
     pub compacting: usize,
     pub retry: Option<CancelToken>,
     pub when_idle: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// Plan mode, while it is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Planning {
+    /// Names of the tools that were active before.
+    pub tools: Vec<String>,
+    /// True if plans are accepted without a question.
+    #[serde(default)]
+    pub accepts: bool,
 }
 
 /// Switches that commands change. Kept when the conversation changes.
@@ -125,6 +138,7 @@ impl State {
             held_back: Vec::new(),
             shells: Vec::new(),
             run: None,
+            asides: Vec::new(),
             compaction: None,
             compacting: 0,
             retry: None,
@@ -147,7 +161,16 @@ impl State {
         self.held_back.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;
+        self.lend();
         self.activate_beside(names);
+    }
+
+    /// Gives the configuration the providers that were added.
+    pub(super) fn lend(&mut self) {
+        let providers = self.additions.providers();
+        if !self.config.services.has_lent(&providers) {
+            Arc::make_mut(&mut self.config).services.lend(providers);
+        }
     }
 
     /// Activates the tools with these names, and the registered and added tools that the conversation has not
@@ -199,6 +222,7 @@ impl State {
     /// Replaces what `owner` adds. Tools that are new become active as they should be at first.
     pub fn set_addition(&mut self, owner: Owner, addition: Addition) -> Vec<String> {
         let (new, problems) = self.additions.set(owner, addition);
+        self.lend();
         let at_first = names_of(&self.added_tools(true));
         let is_wanted = |name: &String| {
             let RecordedTools { active, removed } = &self.recorded;
@@ -212,6 +236,7 @@ impl State {
 
     pub fn remove_addition(&mut self, owner: &Owner) {
         self.additions.remove(owner);
+        self.lend();
         let names = names_of(&self.tools);
         self.activate(&names);
     }

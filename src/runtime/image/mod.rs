@@ -1,6 +1,7 @@
 //! Prepares the images of a prompt.
 
 pub mod blocked;
+pub mod named;
 
 use super::session::Session;
 use crate::base::cancel::CancelToken;

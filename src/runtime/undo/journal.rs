@@ -1,9 +1,12 @@
 //! The journal of file changes beside a session, with the earlier contents of the files.
 //!
-//! `journal` has a JSON line for each change and each undo; without the ending `.jsonl` it is not taken for a
+//! `journal` has a JSON line for each change and each undo, and for begin and end of each command; without the ending `.jsonl` it is not taken for a
 //! session. `00000001.before` holds the content before change 1. Only the owner can read these files. A line
 //! that cannot be parsed is skipped.
 
+use super::state::{State, is_missing};
+use super::watch::{Changed, Thing, Watch};
+use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
 use crate::base::hex::hex;
@@ -12,12 +15,12 @@ use crate::llm::message::now_ms;
 use crate::session::beside;
 use crate::tools::{Change, Changes};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum size of a file whose content is kept, in bytes.
 const FILE_MAX: u64 = 16 << 20;
@@ -38,63 +41,17 @@ pub struct Step {
     /// The file's absolute path, with all links resolved.
     pub path: PathBuf,
     pub before: State,
-    /// SHA-256 of the new content, in hexadecimal.
+    /// SHA-256 of the new content, in hexadecimal; empty if there is none.
     pub after: String,
+    /// What a command left at the path. `None` for the tools that write files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<State>,
     /// Why the earlier content was not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_kept: Option<String>,
     /// Folders that were created for the file, the innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
-}
-
-/// The state of a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum State {
-    Missing,
-    File {
-        sha256: String,
-        mode: Option<u32>,
-    },
-    /// Neither missing nor a regular file; the text describes what is there.
-    Other(String),
-}
-
-impl State {
-    pub const LINK: &str = "a symbolic link";
-
-    pub fn of(path: &Path) -> Self {
-        let there = match fs::symlink_metadata(path) {
-            Err(error) if is_missing(&error) => return Self::Missing,
-            Err(error) => return Self::Other(format!("something that cannot be read ({error})")),
-            Ok(there) => there,
-        };
-        if there.is_symlink() {
-            return Self::Other(Self::LINK.into());
-        }
-        if !there.is_file() {
-            return Self::Other("no file".into());
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        match options.open(path).and_then(hash_of) {
-            Ok(sha256) => Self::File { sha256, mode: Some(there.permissions().mode() & 0o7777) },
-            Err(error) => Self::Other(format!("a file that cannot be read ({error})")),
-        }
-    }
-
-    /// Returns the SHA-256 of a file's content; `None` if there is no regular file.
-    pub fn content(&self) -> Option<&str> {
-        match self {
-            Self::File { sha256, .. } => Some(sha256),
-            _ => None,
-        }
-    }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,12 +65,38 @@ enum Line {
     Undone {
         numbers: Vec<u64>,
     },
+    /// A command begins. What it changes follows, and then its end.
+    Command {
+        number: u64,
+        time: String,
+        tool: String,
+        call: String,
+    },
+    Ended {
+        number: u64,
+        /// Why it is not known what the command changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unseen: Option<String>,
+    },
+}
+
+/// A command whose changes are not known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unseen {
+    pub number: u64,
+    /// When it began, in ISO 8601.
+    pub time: String,
+    pub tool: String,
+    pub why: String,
 }
 
 /// The journal of one session.
 pub struct Journal {
     folder: Mutex<PathBuf>,
     state: Mutex<Option<Written>>,
+    watch: Option<Arc<Watch>>,
+    /// New contents of files that tools wrote while commands ran, by the hash.
+    meanwhile: Mutex<HashMap<PathBuf, String>>,
 }
 
 /// Sizes and numbers of the contents in the journal's folder.
@@ -126,7 +109,18 @@ struct Written {
 
 impl Journal {
     pub fn new(session_file: &Path) -> Self {
-        Self { folder: Mutex::new(beside::undo(session_file)), state: Mutex::new(None) }
+        Self::watching(session_file, None)
+    }
+
+    /// A journal that records what commands change in the watched folder, too.
+    pub fn watching(session_file: &Path, watch: Option<Arc<Watch>>) -> Self {
+        let folder = Mutex::new(beside::undo(session_file));
+        Self { folder, state: Mutex::new(None), watch, meanwhile: Mutex::default() }
+    }
+
+    /// True if the session's file is there.
+    fn has_session(&self) -> bool {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).with_extension("jsonl").exists()
     }
 
     fn folder(&self) -> io::Result<PathBuf> {
@@ -143,10 +137,34 @@ impl Journal {
                 Line::Change(step) => steps.push(step),
                 Line::Withdrawn { number } => gone.extend([number]),
                 Line::Undone { numbers } => gone.extend(numbers),
+                Line::Command { .. } | Line::Ended { .. } => {}
             }
         }
         steps.retain(|step: &Step| !gone.contains(&step.number));
         Ok(steps)
+    }
+
+    /// Returns the commands whose changes are not known, oldest first.
+    pub fn unseen(&self) -> io::Result<Vec<Unseen>> {
+        let mut all: Vec<Unseen> = Vec::new();
+        for line in self.lines()? {
+            match line {
+                Line::Command { number, time, tool, .. } => {
+                    let why = "pi ended while it ran".to_owned();
+                    all.push(Unseen { number, time, tool, why });
+                }
+                Line::Ended { number, unseen } => {
+                    let begun = all.iter().rposition(|command| command.number == number);
+                    match (begun, unseen) {
+                        (Some(at), Some(why)) => all[at].why = why,
+                        (Some(at), None) => drop(all.remove(at)),
+                        (None, _) => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(all)
     }
 
     fn lines(&self) -> io::Result<Vec<Line>> {
@@ -178,8 +196,15 @@ impl Journal {
     }
 
     fn append(&self, line: &Line) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
+        self.append_all(std::slice::from_ref(line))
+    }
+
+    fn append_all(&self, lines: &[Line]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut bytes, line)?;
+            bytes.push(b'\n');
+        }
         let mut options = OpenOptions::new();
         let path = self.folder()?.join("journal");
         options.append(true).create(true).mode(0o600).read(true).custom_flags(libc::O_NOFOLLOW);
@@ -191,14 +216,25 @@ impl Journal {
         write(&mut file, &bytes)
     }
 
-    fn keep(&self, change: &Change<'_>) -> io::Result<u64> {
+    /// Runs `work` with the folder and what is in it; the folder is created if missing.
+    fn with<T>(&self, work: impl FnOnce(&Path, &mut Written) -> io::Result<T>) -> io::Result<T> {
         let folder = self.folder()?;
         file::make_private_folder(&folder)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = match &mut *state {
-            Some(state) => state,
-            none => none.insert(self.load(&folder)?),
-        };
+        match &mut *state {
+            Some(state) => work(&folder, state),
+            none => {
+                let state = self.load(&folder)?;
+                work(&folder, none.insert(state))
+            }
+        }
+    }
+
+    fn keep(&self, change: &Change<'_>) -> io::Result<u64> {
+        self.with(|folder, state| self.keep_in(change, folder, state))
+    }
+
+    fn keep_in(&self, change: &Change<'_>, folder: &Path, state: &mut Written) -> io::Result<u64> {
         let number = state.next;
         let mut not_kept = None;
         let before = match before(change)? {
@@ -209,19 +245,7 @@ impl Journal {
                 State::File { sha256: String::new(), mode: None }
             }
             Some(Content::Whole(content)) => {
-                state.make_room(&folder, content.len() as u64);
-                let path = content_path(&folder, number);
-                let written = write_new(&path, &content);
-                match written {
-                    Ok(()) => {
-                        state.bytes += content.len() as u64;
-                        state.kept.push_back((number, content.len() as u64));
-                    }
-                    Err(error) => {
-                        let _ = fs::remove_file(&path);
-                        not_kept = Some(error.to_string());
-                    }
-                }
+                not_kept = state.keep(folder, number, &content).err();
                 let mode = fs::metadata(change.path).ok();
                 State::File {
                     sha256: hash(&content),
@@ -237,20 +261,95 @@ impl Journal {
             path: change.path.to_owned(),
             before,
             after: hash(change.content),
+            left: None,
             not_kept,
             folders: missing_folders(change.path),
         };
         self.append(&Line::Change(step)).inspect_err(|_| {
-            let _ = fs::remove_file(content_path(&folder, number));
+            let _ = fs::remove_file(content_path(folder, number));
         })?;
         state.next += 1;
+        if self.watch.is_some() {
+            let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
+            meanwhile.insert(change.path.to_owned(), hash(change.content));
+        }
         Ok(number)
+    }
+
+    /// Records the beginning of a command, whose changes are known from then on if there is no reason against.
+    fn begin_command(&self, tool: &str, call: &str, unseen: Option<String>) -> io::Result<u64> {
+        self.with(|_, state| {
+            let number = state.next;
+            let (tool, call) = (tool.to_owned(), call.to_owned());
+            let mut lines = vec![Line::Command { number, time: time::iso(now_ms()), tool, call }];
+            if unseen.is_some() {
+                lines.push(Line::Ended { number, unseen });
+            }
+            self.append_all(&lines)?;
+            state.next += 1;
+            Ok(number)
+        })
+    }
+
+    /// Records what a command has changed.
+    fn end_command(
+        &self,
+        (tool, call, number): (&str, &str, u64),
+        changed: Vec<Changed>,
+        content: &dyn Fn(&[u8; 32]) -> io::Result<Vec<u8>>,
+        root: &Path,
+    ) -> io::Result<()> {
+        if number == 0 && changed.is_empty() {
+            return Ok(());
+        }
+        let meanwhile = std::mem::take(&mut *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner));
+        let time = time::iso(now_ms());
+        self.with(|folder, state| {
+            let mut lines = Vec::new();
+            for Changed { path, before, after } in changed {
+                let path = root.join(path);
+                let after_hash = match &after {
+                    Some(Thing::File { hash: Some(hash), .. }) => hex(hash),
+                    _ => String::new(),
+                };
+                // The tool that wrote it has recorded it.
+                if meanwhile.get(&path).is_some_and(|written| *written == after_hash) {
+                    continue;
+                }
+                let number = state.next;
+                state.next += 1;
+                let not_kept = match &before {
+                    Some(Thing::File { hash: Some(hash), .. }) => match content(hash) {
+                        Ok(content) => state.keep(folder, number, &content).err(),
+                        Err(error) => Some(error.to_string()),
+                    },
+                    Some(Thing::File { .. }) => Some("the file was too large, or not readable".to_owned()),
+                    _ => None,
+                };
+                lines.push(Line::Change(Step {
+                    number,
+                    time: time.clone(),
+                    tool: tool.to_owned(),
+                    call: call.to_owned(),
+                    path,
+                    before: State::from(before),
+                    after: after_hash,
+                    left: Some(State::from(after)),
+                    not_kept,
+                    folders: Vec::new(),
+                }));
+            }
+            lines.push(Line::Ended { number, unseen: None });
+            failpoint::hit("undo.steps")?;
+            self.append_all(&lines)
+        })
     }
 
     fn load(&self, folder: &Path) -> io::Result<Written> {
         let numbers = self.lines()?.into_iter().map(|line| match line {
             Line::Change(step) => step.number,
-            Line::Withdrawn { .. } | Line::Undone { .. } => 0,
+            Line::Command { number, .. } => number,
+            Line::Withdrawn { .. } | Line::Undone { .. } | Line::Ended { .. } => 0,
         });
         let last = numbers.max().unwrap_or(0);
         let mut kept: Vec<(u64, u64)> = fs::read_dir(folder)?
@@ -268,6 +367,20 @@ impl Journal {
 }
 
 impl Written {
+    /// Keeps the content before the change `number`. The error says why it was not kept.
+    fn keep(&mut self, folder: &Path, number: u64, content: &[u8]) -> Result<(), String> {
+        let bytes = content.len() as u64;
+        self.make_room(folder, bytes);
+        let path = content_path(folder, number);
+        write_new(&path, content).map_err(|error| {
+            let _ = fs::remove_file(&path);
+            error.to_string()
+        })?;
+        self.bytes += bytes;
+        self.kept.push_back((number, bytes));
+        Ok(())
+    }
+
     /// Removes the oldest contents until `bytes` more fit into the limit.
     fn make_room(&mut self, folder: &Path, bytes: u64) {
         while self.bytes + bytes > TOTAL_MAX
@@ -289,6 +402,35 @@ impl Changes for Journal {
         let _ = self.append(&Line::Withdrawn { number });
         if let Ok(folder) = self.folder() {
             let _ = fs::remove_file(content_path(&folder, number));
+        }
+    }
+
+    fn prepare(&self) {
+        if let Some(watch) = &self.watch {
+            watch.prepare();
+        }
+    }
+
+    fn begin(&self, tool: &str, call: &str, cancel: &CancelToken) -> Option<u64> {
+        let begun = self.watch.as_ref()?.begin(cancel);
+        let is_seen = begun.is_ok();
+        // A command of the user, in a session that may never be stored, leaves no trace without a change.
+        if call.is_empty() && !self.has_session() {
+            return is_seen.then_some(0);
+        }
+        let number = self.begin_command(tool, call, begun.err());
+        // A command that cannot be recorded is run all the same. Its end is tried again.
+        is_seen.then(|| number.unwrap_or(0))
+    }
+
+    fn end(&self, tool: &str, call: &str, number: u64) {
+        let Some(watch) = &self.watch else { return };
+        let keep = |changed: Vec<Changed>, content: &dyn Fn(&[u8; 32]) -> io::Result<Vec<u8>>| {
+            let kept = self.end_command((tool, call, number), changed, content, watch.root());
+            kept.map_err(|error| format!("it could not be recorded: {error}"))
+        };
+        if let Err(why) = watch.end(keep).and_then(|kept| kept) {
+            let _ = self.append(&Line::Ended { number, unseen: Some(why) });
         }
     }
 
@@ -359,15 +501,4 @@ fn ends_in_newline(file: &File) -> io::Result<bool> {
 /// Returns the SHA-256 in hexadecimal.
 pub(super) fn hash(content: &[u8]) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, content).as_ref())
-}
-
-fn hash_of(mut file: File) -> io::Result<String> {
-    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(context.finish().as_ref())),
-            read => context.update(buffer.get(..read).unwrap_or_default()),
-        }
-    }
 }

@@ -1,9 +1,9 @@
-//! Undoes file changes of the write and edit tools.
+//! Undoes changes of files by tools and commands.
 //!
 //! Before a tool changes a file, the file's content is copied to a folder beside the session file, and the
 //! journal there gets a line with the path, the mode, and the hashes of the old and new content. An undo can
-//! therefore restore the file exactly, and detects changes by others. Commands of the bash tool are not
-//! covered.
+//! therefore restore the file exactly, and detects changes by others. What commands change is found by a
+//! [`watch`] of the working folder, and recorded in the same way when they end.
 //!
 //! A journal is not trusted: a file is opened without following links ([`place`]), inside the sandbox if
 //! there is one, and only permission bits of a mode are restored.
@@ -11,11 +11,16 @@
 //! Contents are kept up to a limit, beyond which the oldest are removed. Their journal lines stay, and an
 //! undo then says that the content is gone.
 
+mod choice;
 mod journal;
 mod note;
 mod place;
+mod state;
+mod watch;
 
+pub use choice::{Wanted, choose};
 pub use journal::{Journal, Step};
+pub use watch::{Extent, Watch};
 
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
@@ -26,9 +31,9 @@ use crate::tools::diff::changes;
 use crate::tools::local::write_here;
 use crate::tools::mutation;
 use crate::tools::sandbox::Sandbox;
-use journal::State;
 use place::Place;
-use serde_json::json;
+use serde_json::{Value, json};
+use state::State;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -77,7 +82,53 @@ pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
         of_path.push(step);
     }
     let plans = order.iter().filter_map(|path| by_path.remove(path));
-    plans.filter_map(|steps| plan_file(journal, &steps)).collect()
+    let mut plans: Vec<Plan> = plans.filter_map(|steps| plan_file(journal, &steps)).collect();
+    plans.sort_by_key(Plan::rank);
+    plans
+}
+
+impl Plan {
+    /// Returns the plan as JSON. `problem` says why it was not, or would not be, carried out.
+    pub fn json(&self, is_done: bool, problem: Option<&str>) -> Value {
+        let action = match self.action {
+            Action::Restore => "restore",
+            Action::Remove => "remove",
+            Action::Nothing | Action::Impossible(_) => "none",
+        };
+        let numbers: Vec<u64> = self.steps.iter().map(|step| step.number).collect();
+        json!({"path": self.path, "action": action, "steps": numbers, "done": is_done && problem.is_none(),
+            "problem": problem})
+    }
+
+    /// Returns why the plan cannot be carried out as it is.
+    pub fn problem(&self) -> Option<&str> {
+        match &self.action {
+            Action::Impossible(why) => Some(why),
+            _ => self.conflict.as_deref(),
+        }
+    }
+
+    /// Returns the earlier state.
+    fn before(&self) -> Option<&State> {
+        self.steps.last().map(|step| &step.before)
+    }
+
+    /// True if the path is to be a folder again.
+    fn makes_folder(&self) -> bool {
+        self.action == Action::Restore && matches!(self.before(), Some(State::Folder { .. }))
+    }
+
+    /// Order of the work: files go before their folders, and modes of folders are set when all is in them.
+    fn rank(&self) -> (u8, std::cmp::Reverse<usize>) {
+        let depth = std::cmp::Reverse(self.path.components().count());
+        let left = self.steps.first().and_then(|step| step.left.as_ref());
+        match (&self.action, left) {
+            (Action::Remove, Some(State::Folder { .. })) => (1, depth),
+            (Action::Remove, _) => (0, std::cmp::Reverse(0)),
+            _ if self.makes_folder() => (3, depth),
+            _ => (2, std::cmp::Reverse(0)),
+        }
+    }
 }
 
 /// Plans the undo of `steps`, which are of one file, newest first.
@@ -88,6 +139,8 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     let now = match Place::find(&path, false) {
         Ok(Some(place)) => State::of(&place.file()),
         Ok(None) => State::Missing,
+        // A folder above is something else now, as the command left it.
+        Err(_) if newest.left == Some(State::Missing) => State::Missing,
         Err(why) => {
             let action = Action::Impossible(why);
             return Some(Plan { path, action, conflict: None, steps: steps_of_it() });
@@ -96,7 +149,13 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     let mut expected = now.clone();
     let mut conflict = None;
     for step in steps {
-        if expected.content() != Some(step.after.as_str()) && expected.content() != step.before.content() {
+        let is_expected = match &step.left {
+            Some(left) => expected == *left || expected == step.before,
+            None => {
+                expected.content() == Some(step.after.as_str()) || expected.content() == step.before.content()
+            }
+        };
+        if !is_expected {
             conflict.get_or_insert_with(|| match step.number == newest.number {
                 true => "was changed since".to_owned(),
                 false => format!("was changed by something else after step {}", step.number),
@@ -107,17 +166,24 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     let action = match &oldest.before {
         before if *before == now => Action::Nothing,
         State::Missing => Action::Remove,
+        State::Link { .. } if oldest.left.is_none() => Action::Impossible("it was a symbolic link".into()),
+        State::Link { .. } | State::Folder { .. } => Action::Restore,
         State::File { .. } => match journal.content(oldest) {
             Ok(_) => Action::Restore,
             Err(why) => Action::Impossible(why),
         },
         State::Other(what) => Action::Impossible(format!("it was {what}")),
     };
-    let action = match (&now, action) {
-        (State::Other(what), Action::Restore | Action::Remove) if what != State::LINK => {
+    let action = match (&now, &newest.left, action) {
+        (State::Other(what), _, Action::Restore | Action::Remove) => {
             Action::Impossible(format!("there is {what} now"))
         }
-        (_, action) => action,
+        (State::Folder { .. }, left, Action::Restore | Action::Remove)
+            if !matches!(left, Some(State::Folder { .. })) =>
+        {
+            Action::Impossible("there is a folder now".into())
+        }
+        (_, _, action) => action,
     };
     let conflict = conflict.filter(|_| action != Action::Nothing);
     Some(Plan { path, action, conflict, steps: steps_of_it() })
@@ -143,7 +209,18 @@ pub fn doubts(session: &Path, cwd: &str, store: &Store, plans: &[Plan]) -> Vec<S
 /// `force`.
 pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool, sandbox: Option<&Sandbox>) -> Vec<Undone> {
     let mut done = Vec::new();
+    let mut are_folders_made = false;
+    let mut folders: Vec<PathBuf> = {
+        let made = plans.iter().filter(|plan| plan.makes_folder() && (force || plan.conflict.is_none()));
+        made.map(|plan| plan.path.clone()).collect()
+    };
+    folders.sort_by_key(|path| path.components().count());
     for plan in plans {
+        if !are_folders_made && plan.rank().0 >= 2 {
+            // Where it fails, the plan of the folder does, too.
+            folders.iter().for_each(|path| drop(within(sandbox, path, || make_folder(path))));
+            are_folders_made = true;
+        }
         let result = match (&plan.conflict, &plan.action) {
             (Some(why), _) if !force => Err(why.clone()),
             (_, Action::Impossible(why)) => Err(why.clone()),
@@ -152,6 +229,21 @@ pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool, sandbox: Opti
         done.push(Undone { plan, error: result.err() });
     }
     done
+}
+
+/// Runs `work` on `path`, inside the sandbox if there is one.
+fn within(
+    sandbox: Option<&Sandbox>,
+    path: &Path,
+    work: impl FnOnce() -> Result<(), String> + Send,
+) -> Result<(), String> {
+    match sandbox {
+        None => work(),
+        Some(sandbox) if sandbox.allows(path) => {
+            sandbox.run(|| Ok(work())).map_err(|error| error.to_string())?
+        }
+        Some(sandbox) => Err(format!("the sandbox forbids it. {sandbox}")),
+    }
 }
 
 fn file(journal: &Journal, plan: &Plan, sandbox: Option<&Sandbox>) -> Result<(), String> {
@@ -163,37 +255,60 @@ fn file(journal: &Journal, plan: &Plan, sandbox: Option<&Sandbox>) -> Result<(),
     // The file may have changed since the plan was made, for instance while the user was asked.
     let steps: Vec<&Step> = plan.steps.iter().collect();
     let again = plan_file(journal, &steps);
-    if again.is_none_or(|again| again.conflict != plan.conflict || again.action != plan.action) {
+    let is_same = |again: Plan| again.conflict == plan.conflict && again.action == plan.action;
+    if !plan.makes_folder() && !again.is_some_and(is_same) {
         return Err("was changed just now; try again".into());
     }
-    let say = |error: io::Error| error.to_string();
-    failpoint::hit("undo.file").map_err(say)?;
-    let content = match plan.action {
-        Action::Restore => Some(journal.content(oldest)?),
+    failpoint::hit("undo.file").map_err(|error| error.to_string())?;
+    let content = match (&plan.action, &oldest.before) {
+        (Action::Restore, State::File { .. }) => Some(journal.content(oldest)?),
         _ => None,
     };
-    let work = || match &plan.action {
+    within(sandbox, path, || match &plan.action {
         Action::Restore => restore(oldest, content.as_deref().unwrap_or_default()),
         Action::Remove => remove(oldest),
         Action::Nothing | Action::Impossible(_) => Ok(()),
-    };
-    match sandbox {
-        None => work()?,
-        Some(sandbox) if sandbox.allows(path) => sandbox.run(|| Ok(work())).map_err(say)??,
-        Some(sandbox) => return Err(format!("the sandbox forbids it. {sandbox}")),
-    }
+    })?;
     let numbers: Vec<u64> = plan.steps.iter().map(|step| step.number).collect();
     journal
         .mark_undone(&numbers)
         .map_err(|error| format!("is as it was, but that could not be noted: {error}"))
 }
 
+/// Makes a folder at `path`, in place of a file or link. Its mode is set when all is in it.
+fn make_folder(path: &Path) -> Result<(), String> {
+    let say = |error: io::Error| error.to_string();
+    // The path is valid while the place lives.
+    let place = Place::find(path, true)?.ok_or("its folder was removed just now")?;
+    let path = place.file();
+    match fs::symlink_metadata(&path) {
+        Ok(there) if there.is_dir() => return Ok(()),
+        Ok(_) => fs::remove_file(&path).map_err(say)?,
+        Err(_) => {}
+    }
+    fs::create_dir(&path).map_err(say)
+}
+
 fn restore(step: &Step, content: &[u8]) -> Result<(), String> {
     let say = |error: io::Error| error.to_string();
+    if let State::Folder { mode } = step.before {
+        make_folder(&step.path)?;
+        let place = Place::find(&step.path, false)?.ok_or("its folder was removed just now")?;
+        let folder = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(place.file());
+        return folder
+            .and_then(|folder| folder.set_permissions(Permissions::from_mode(mode & 0o777)))
+            .map_err(say);
+    }
     let place = Place::find(&step.path, true)?.ok_or("its folder was removed just now")?;
     let path = place.file();
-    if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
-        fs::remove_file(&path).map_err(say)?;
+    match fs::symlink_metadata(&path) {
+        Ok(there) if there.is_symlink() => fs::remove_file(&path).map_err(say)?,
+        Ok(there) if there.is_dir() => fs::remove_dir(&path).map_err(say)?,
+        Ok(_) if matches!(step.before, State::Link { .. }) => fs::remove_file(&path).map_err(say)?,
+        _ => {}
+    }
+    if let State::Link { target } = &step.before {
+        return std::os::unix::fs::symlink(target, &path).map_err(say);
     }
     write_here(&path, content).map_err(say)?;
     if let State::File { mode: Some(mode), .. } = step.before {
@@ -208,7 +323,10 @@ fn restore(step: &Step, content: &[u8]) -> Result<(), String> {
 
 fn remove(step: &Step) -> Result<(), String> {
     if let Some(place) = Place::find(&step.path, false)? {
-        fs::remove_file(place.file()).map_err(|error| error.to_string())?;
+        let path = place.file();
+        let is_folder = fs::symlink_metadata(&path).is_ok_and(|there| there.is_dir());
+        let removed = if is_folder { fs::remove_dir(&path) } else { fs::remove_file(&path) };
+        removed.map_err(|error| error.to_string())?;
     }
     // Folders that were created for the file are removed if they are empty.
     let is_above = |folder: &&PathBuf| step.path != **folder && step.path.starts_with(folder);
@@ -249,6 +367,7 @@ pub fn note(done: &[Undone]) -> Option<CustomMessage> {
 pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     const MOST: usize = 1 << 20;
     let before = match plan.action {
+        Action::Restore if plan.before()?.content().is_none() => return None,
         Action::Restore => journal.content(plan.steps.last()?).ok()?,
         Action::Remove => Vec::new(),
         Action::Nothing | Action::Impossible(_) => return None,
@@ -266,17 +385,6 @@ pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     }
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
     Some(changes(&plan.path.to_string_lossy(), &text(now)?, &text(before)?).diff)
-}
-
-/// Returns the steps from `time` (ISO 8601) on; none if `time` cannot be parsed.
-pub fn since(steps: &[Step], time: &str) -> Vec<Step> {
-    let parse = crate::base::time::parse_iso;
-    let Some(from) = parse(time) else {
-        return Vec::new();
-    };
-    let later = |step: &&Step| parse(&step.time).is_some_and(|time| time >= from);
-    let first = steps.iter().position(|step| later(&step));
-    first.map_or(Vec::new(), |first| steps.iter().skip(first).cloned().collect())
 }
 
 #[cfg(test)]

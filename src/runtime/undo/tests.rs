@@ -179,16 +179,6 @@ fn a_damaged_line_costs_its_step_alone() {
     assert_eq!(desk.journal.steps().unwrap().len(), 2);
 }
 
-#[test]
-fn steps_are_chosen_by_time() {
-    let desk = Desk::new();
-    desk.write("a", "1");
-    let steps = desk.journal.steps().unwrap();
-    assert_eq!(since(&steps, &steps[0].time).len(), 1);
-    assert_eq!(since(&steps, "9999-01-01T00:00:00.000Z"), []);
-    assert_eq!(since(&steps, "junk"), []);
-}
-
 /// A folder that was swapped for a link leads elsewhere: nothing there is changed or removed.
 #[test]
 fn a_folder_that_became_a_link_is_refused() {

@@ -19,7 +19,7 @@ mod survey;
 mod target;
 mod tree;
 
-pub use redact::Redactor;
+pub use redact::{Redactor, may_hold_secret};
 pub use target::Target;
 
 use crate::agent::call::Describe;

@@ -41,6 +41,14 @@ pub struct Info {
     pub first_message: String,
 }
 
+impl Info {
+    /// Orders by the time of the last message. A year past 9999 makes its text longer.
+    pub fn by_activity(&self, other: &Self) -> std::cmp::Ordering {
+        let (one, two) = (&self.modified, &other.modified);
+        one.len().cmp(&two.len()).then_with(|| one.cmp(two))
+    }
+}
+
 /// A session in a list, with the state that is needed to continue reading its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Row {

@@ -127,6 +127,7 @@ impl Tool for Bash {
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let request = Request {
+            call: call.id,
             command: argument::text(call, "command")?,
             timeout_seconds: call
                 .arguments
@@ -149,6 +150,8 @@ impl Tool for Bash {
 /// A command to run.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
+    /// Id of the tool call; empty for a command of the user.
+    pub call: &'a str,
     pub command: &'a str,
     pub timeout_seconds: Option<f64>,
     /// True for variables about the session. A user's own command has none.
@@ -201,6 +204,7 @@ pub fn execute(
     if cancel.is_cancelled() {
         return Ok(run.finish(Ending::Cancelled, None, Vec::new()));
     }
+    let _changes = workspace.look("bash", request.call, cancel);
     let mut child = spawn(workspace, request)?;
     let killer = child.killer();
     let guard = cancel.on_cancel(move || killer());
@@ -408,24 +412,35 @@ fn timeout(seconds: f64) -> Result<Duration, ToolError> {
 }
 
 fn spawn(workspace: &Workspace, request: &Request<'_>) -> Result<Box<dyn Child>, ToolError> {
+    let command = shell_command(workspace, request.command, request.session_variables)?;
+    let child = workspace.backend.spawn(&command);
+    child.map_err(|error| ToolError::new(error.to_string()))
+}
+
+/// What a shell is started with to run `command`.
+pub fn shell_command(
+    workspace: &Workspace,
+    command: &str,
+    session_variables: bool,
+) -> Result<ShellCommand, ToolError> {
     let options = &workspace.options;
     let command = ShellCommand {
         shell: shell(options, workspace.home.as_deref()),
         text: match &options.shell_command_prefix {
-            Some(prefix) => format!("{prefix}\n{}", request.command),
-            None => request.command.to_owned(),
+            Some(prefix) => format!("{prefix}\n{command}"),
+            None => command.to_owned(),
         },
         cwd: workspace.cwd.clone(),
-        env: environment(workspace, request.session_variables),
+        env: environment(workspace, session_variables),
         keep_background: options.bash_keep_background,
+        input: None,
     };
     let cwd = &command.cwd;
     if workspace.backend.stat(cwd).is_err() {
         let message = format!("Working directory does not exist: {}", cwd.display());
         return Err(ToolError::new(message + "\nCannot execute bash commands."));
     }
-    let child = workspace.backend.spawn(&command);
-    child.map_err(|error| ToolError::new(error.to_string()))
+    Ok(command)
 }
 
 fn shell(options: &Options, home: Option<&Path>) -> Option<PathBuf> {

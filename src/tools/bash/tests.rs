@@ -123,7 +123,8 @@ fn a_command_is_told_about_its_session_and_only_that() {
 }
 
 fn execute_quietly(workspace: &Workspace, command: &str) -> Execution {
-    let request = Request { command, timeout_seconds: None, session_variables: false, on_output: None };
+    let request =
+        Request { call: "", command, timeout_seconds: None, session_variables: false, on_output: None };
     execute(workspace, &request, &|_, _| {}, &CancelToken::new()).unwrap()
 }
 

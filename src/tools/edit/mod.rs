@@ -354,7 +354,7 @@ fn spans(body: &[u8], edits: &[Edit], given: &str, cancel: &CancelToken) -> Resu
             return Err(not_unique(body, &places, edits, index, given));
         }
         if places.is_empty() {
-            return Err(not_found(body, edits, index, given));
+            return Err(not_found(body, edits, index, given, cancel));
         }
         spans.extend(places.into_iter().map(|at| Span { at, edit: index }));
     }
@@ -400,7 +400,7 @@ fn cannot_edit(given: &str, error: &std::io::Error) -> ToolError {
     })
 }
 
-fn not_found(body: &[u8], edits: &[Edit], at: usize, given: &str) -> ToolError {
+fn not_found(body: &[u8], edits: &[Edit], at: usize, given: &str, cancel: &CancelToken) -> ToolError {
     let mut message = if edits.len() == 1 {
         format!(
             "Could not find the exact text in {given}. The old text must match exactly including all whitespace and newlines."
@@ -412,7 +412,7 @@ fn not_found(body: &[u8], edits: &[Edit], at: usize, given: &str) -> ToolError {
     };
     match (std::str::from_utf8(body), edits.get(at)) {
         (Ok(body), Some(edit)) => {
-            if let Some(nearest) = nearest::describe(body, &edit.old) {
+            if let Some(nearest) = nearest::describe(body, &edit.old, cancel) {
                 message.push('\n');
                 message.push_str(&nearest);
             }

@@ -1,5 +1,6 @@
 //! Finds the text of a file that is most similar to a missing one, and the difference.
 
+use crate::agent::CancelToken;
 use crate::tools::fold;
 use crate::tools::likeness::Likeness;
 use std::collections::HashMap;
@@ -12,15 +13,16 @@ const MAX_SHOWN: usize = 80;
 /// Letter pairs that a line must share to count as similar, in percent.
 const MIN_LIKENESS: usize = 50;
 
-/// A sentence about the text in `body` that is most similar to `wanted`; `None` if none is similar.
-pub fn describe(body: &str, wanted: &str) -> Option<String> {
+/// A sentence about the text in `body` that is most similar to `wanted`; `None` if none is similar, or when
+/// cancelled.
+pub fn describe(body: &str, wanted: &str, cancel: &CancelToken) -> Option<String> {
     let mut end = body.len().min(MAX_SEARCHED);
     while !body.is_char_boundary(end) {
         end -= 1;
     }
     let have: Vec<&str> = body[..end].split('\n').map(without_cr).collect();
     let want: Vec<&str> = wanted.split('\n').map(without_cr).collect();
-    let pair = by_equal_lines(&have, &want).or_else(|| by_likeness(&have, &want))?;
+    let pair = by_equal_lines(&have, &want, cancel).or_else(|| by_likeness(&have, &want, cancel))?;
     // The line of the file that the first wanted line would be, counted from 0; it may not exist.
     let start = i64::try_from(pair.0).ok()? - i64::try_from(pair.1).ok()?;
     let last = want.len() - 1;
@@ -108,7 +110,7 @@ fn key(line: &str) -> String {
 }
 
 /// Indices of an equal line in the file and in the wanted text, at the alignment with most equal lines.
-fn by_equal_lines(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
+fn by_equal_lines(have: &[&str], want: &[&str], cancel: &CancelToken) -> Option<(usize, usize)> {
     let mut wanted: HashMap<String, usize> = HashMap::new();
     for (at, line) in want.iter().enumerate() {
         wanted.entry(key(line)).or_insert(at);
@@ -117,6 +119,9 @@ fn by_equal_lines(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
     // Each equal line votes for where the text would start; long lines say more than short ones.
     let mut votes: HashMap<i64, (usize, (usize, usize))> = HashMap::new();
     for (number, line) in have.iter().enumerate() {
+        if cancel.is_cancelled() {
+            return None;
+        }
         let key = key(line);
         if let Some(&at) = wanted.get(&key) {
             let start = i64::try_from(number).ok()? - i64::try_from(at).ok()?;
@@ -129,13 +134,14 @@ fn by_equal_lines(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
 }
 
 /// Indices of the longest wanted line, and of the file's line that shares most letter pairs with it.
-fn by_likeness(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
+fn by_likeness(have: &[&str], want: &[&str], cancel: &CancelToken) -> Option<(usize, usize)> {
     let (at, longest) =
         want.iter().map(|line| key(line)).enumerate().max_by_key(|(at, key)| (key.len(), usize::MAX - at))?;
     let likeness = Likeness::to(&longest);
     let best = have
         .iter()
         .enumerate()
+        .take_while(|_| !cancel.is_cancelled())
         .map(|(number, line)| (likeness.percent(&key(line)), number))
         .max_by_key(|&(likeness, number)| (likeness, usize::MAX - number))?;
     (best.0 >= MIN_LIKENESS).then_some((best.1, at))
@@ -150,7 +156,7 @@ mod tests {
 
     #[track_caller]
     fn check(wanted: &str, expected: Option<&str>) {
-        assert_eq!(describe(BODY, wanted).as_deref(), expected, "{wanted:?}");
+        assert_eq!(describe(BODY, wanted, &CancelToken::new()).as_deref(), expected, "{wanted:?}");
     }
 
     #[test]
@@ -194,7 +200,7 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_difference() {
         let long = |end: &str| format!("{}{end}{}", "x".repeat(300), "y".repeat(300));
-        let text = describe(&long("A"), &long("B")).unwrap();
+        let text = describe(&long("A"), &long("B"), &CancelToken::new()).unwrap();
         assert!(text.len() < 400, "{text}");
         assert!(text.contains("A") && text.contains("B"), "{text}");
     }

@@ -18,15 +18,13 @@ mod family;
 mod group;
 pub mod lifeline;
 pub mod peer;
-mod served;
 
 pub use family::MARKER;
-pub use served::{Program, Served, serve};
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
 use crate::base::{executable, null, poll};
-use family::Family;
+use family::{Before, Family};
 use group::Group;
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};
@@ -188,7 +186,10 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .arg(script(&command.text))
         .env_clear()
         .envs(&command.env)
-        .stdin(null::input()?)
+        .stdin(match &command.input {
+            Some(input) => input.for_child()?,
+            None => null::input()?,
+        })
         .stdout(writer.try_clone()?)
         .stderr(writer);
     let (family, wake) = launch(id, process, command.keep_background, |_| {})?;
@@ -237,13 +238,14 @@ fn launch(
     process.env(MARKER, family::marker(id));
     set_apart(&mut process);
     let start = lifeline::begins(id);
+    let before = Before::now();
     let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
     // Our copies of the program's ends of its pipes go, else its output would never be over.
     drop(process);
 
     let group = Arc::new(Group::new(child, wake_writer));
     lifeline::began(id, group.number().id);
-    let family = Family::new(id, group.clone());
+    let family = Family::new(id, group.clone(), before);
     let closed = {
         let mut commands = commands();
         commands.running.insert(id, Entry { family: family.clone(), ended: false, keep });
@@ -334,6 +336,11 @@ impl Child for LocalChild {
 
     fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
         self.family.killer()
+    }
+
+    fn terminator(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let family = self.family.clone();
+        Arc::new(move || family.terminate())
     }
 }
 

@@ -6,12 +6,13 @@
 use super::family::Family;
 use super::{admit, commands, launch, lifeline};
 use crate::base::cancel::CancelToken;
-use crate::base::memory;
+use crate::base::{executable, memory};
+use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, PipeReader, PipeWriter, Read};
-use std::path::PathBuf;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -47,6 +48,11 @@ pub struct PeerProcess {
 }
 
 impl PeerProcess {
+    /// Asks all processes to end.
+    pub fn terminate(&self) {
+        self.family.terminate();
+    }
+
     /// Kills all processes. Returns when they are gone or cannot be killed.
     pub fn kill(&self) {
         self.family.kill();
@@ -64,21 +70,38 @@ impl PeerProcess {
     }
 }
 
+/// The program that `name` means: a path, relative to `cwd`, or a name in the absolute folders of the `PATH` of `env`.
+pub fn find(name: &str, cwd: &Path, env: &BTreeMap<OsString, OsString>) -> io::Result<PathBuf> {
+    if name.contains('/') {
+        return Ok(cwd.join(name));
+    }
+    let found = match env.get(&OsString::from("PATH")) {
+        Some(path) => executable::find_in(name, path),
+        None => executable::find(name),
+    };
+    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no program of this name is in PATH"))
+}
+
 /// Starts a program.
 pub fn start(program: &Program) -> io::Result<Peer> {
+    start_in(program, None)
+}
+
+/// Starts a program, confined by `sandbox` if there is one.
+pub fn start_in(program: &Program, sandbox: Option<&Sandbox>) -> io::Result<Peer> {
     let id = admit()?;
     let (stdin, ours_in) = io::pipe()?;
     let (ours_out, stdout) = io::pipe()?;
     let (ours_err, stderr) = io::pipe()?;
-    let mut process = Command::new(&program.path);
-    process
-        .args(&program.args)
-        .current_dir(&program.cwd)
-        .env_clear()
-        .envs(&program.env)
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr);
+    let (mut process, _confinement) = match sandbox {
+        None => {
+            let mut process = Command::new(&program.path);
+            process.current_dir(&program.cwd);
+            (process, Confinement::default())
+        }
+        Some(sandbox) => sandbox.command(&program.path, &program.cwd)?,
+    };
+    process.args(&program.args).env_clear().envs(&program.env).stdin(stdin).stdout(stdout).stderr(stderr);
     let (tell, ended) = bounded(1);
     let (family, wake) = launch(id, process, false, move |family| {
         // What it started goes with it.
@@ -116,8 +139,18 @@ pub fn run(
     output_max: usize,
     cancel: &CancelToken,
 ) -> io::Result<Ran> {
-    let Peer { stdin, stdout, stderr, process } = start(program)?;
-    drop(stdin);
+    run_with(program, &[], limit, output_max, cancel)
+}
+
+/// Runs a program with `input` on stdin to its end. Its output may have `output_max` bytes, both streams together.
+pub fn run_with(
+    program: &Program,
+    input: &[u8],
+    limit: Option<Duration>,
+    output_max: usize,
+    cancel: &CancelToken,
+) -> io::Result<Ran> {
+    let Peer { mut stdin, stdout, stderr, process } = start(program)?;
     let room = AtomicUsize::new(output_max);
     let full = CancelToken::new();
     let late = limit.map_or_else(never, after);
@@ -145,6 +178,13 @@ pub fn run(
             .spawn_scoped(scope, collect(stdout))
             .and_then(|out| Ok((out, thread().spawn_scoped(scope, collect(stderr))?)));
         let (out, err) = readers.inspect_err(|_| process.kill())?;
+        if !input.is_empty() {
+            // The program may end without reading: the pipe is then broken.
+            let feed = move || drop(stdin.write_all(input));
+            thread().spawn_scoped(scope, feed).inspect_err(|_| process.kill())?;
+        } else {
+            drop(stdin);
+        }
         let mut ran = Ran::default();
         select! {
             recv(process.ended()) -> code => ran.code = code.ok().flatten(),
@@ -162,4 +202,56 @@ pub fn run(
         ran.truncated |= full.is_cancelled();
         Ok(ran)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn sh(script: &str) -> Program {
+        Program {
+            path: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            cwd: "/".into(),
+            env: [("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hello".into())].into(),
+        }
+    }
+
+    fn text(mut pipe: PipeReader) -> String {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_program_reads_writes_and_ends_with_its_input() {
+        let mut peer = start(&sh("read line; echo $GREETING $line; echo bad >&2; exit 3")).unwrap();
+        writeln!(peer.stdin, "you").unwrap();
+        assert_eq!((text(peer.stdout), text(peer.stderr)), ("hello you\n".into(), "bad\n".into()));
+        assert_eq!(peer.process.ended().recv(), Ok(Some(3)));
+    }
+
+    #[test]
+    fn what_ignores_its_end_is_killed_with_all_it_started() {
+        let mut peer = start(&sh("trap '' TERM HUP; sleep 1000 & echo $!; sleep 1000")).unwrap();
+        // Its first byte says that it ignores the signal.
+        peer.stdout.read_exact(&mut [0; 1]).unwrap();
+        peer.process.terminate();
+        assert!(peer.process.ended().is_empty());
+        peer.process.kill();
+        // The pipe is at its end only once nobody holds it.
+        text(peer.stdout);
+        assert_eq!(peer.process.ended().recv(), Ok(Some(137)));
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_path_or_in_its_own_path() {
+        let env = |path: &str| BTreeMap::from([("PATH".into(), path.into())]);
+        let find = |name: &str, env: &BTreeMap<_, _>| find(name, Path::new("/work"), env).ok();
+        assert_eq!(find("bin/x", &env("")), Some("/work/bin/x".into()));
+        assert_eq!(find("sh", &env("relative:/bin")), Some("/bin/sh".into()));
+        assert_eq!(find("sh", &env("/nowhere")), None);
+        assert!(find("sh", &BTreeMap::new()).is_some());
+    }
 }

@@ -10,6 +10,7 @@ fn start(text: &str) -> LocalChild {
         cwd: "/".into(),
         env: std::env::vars_os().collect(),
         keep_background: false,
+        input: None,
     };
     spawn(&command, None).unwrap()
 }

@@ -25,6 +25,8 @@ pub enum Wanted {
     File(Token),
     /// An entry of a folder.
     Path(Token),
+    /// Text that others complete; it begins at byte `at` of the line.
+    Text { text: String, at: usize },
 }
 
 /// The typed part of a path.
@@ -195,7 +197,7 @@ impl Wanted {
     /// The typed text, to find the item that equals it.
     pub fn typed(&self) -> &str {
         match self {
-            Self::Command(text) | Self::Argument { text, .. } => text,
+            Self::Command(text) | Self::Argument { text, .. } | Self::Text { text, .. } => text,
             Self::File(token) | Self::Path(token) => &token.path,
         }
     }
@@ -212,7 +214,7 @@ impl Wanted {
                 end += usize::from(behind.starts_with(' '));
                 0
             }
-            Self::Argument { at, .. } => *at,
+            Self::Argument { at, .. } | Self::Text { at, .. } => *at,
             Self::File(token) | Self::Path(token) => {
                 let is_folder = item.label.ends_with('/');
                 let is_quoted = text.ends_with('"');

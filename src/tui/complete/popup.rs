@@ -62,7 +62,7 @@ impl Popup {
         match &self.wanted {
             Wanted::Command(_) => true,
             Wanted::Argument { text, .. } => !text.is_empty(),
-            Wanted::File(_) | Wanted::Path(_) => false,
+            Wanted::File(_) | Wanted::Path(_) | Wanted::Text { .. } => false,
         }
     }
 

@@ -20,12 +20,14 @@ mod view;
 use super::key::{Action as Event, Code, Key, Modifiers};
 use super::keymap::{self, Action, Keymap};
 use buffer::{Buffer, Position};
-use history::{Direction, History};
+use history::{Direction, Earlier, History};
 use kill::KillRing;
 use paste::Pastes;
 use recall::Recall;
 use std::ops::Range;
 use undo::{Edit, Undo};
+
+pub use recall::Searching;
 
 /// Result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +120,11 @@ impl Editor {
         line.split_at_checked(self.cursor.byte).unwrap_or((line, ""))
     }
 
+    /// The number of the cursor's line.
+    pub fn cursor_line(&self) -> usize {
+        self.cursor.line
+    }
+
     /// True if the cursor is in the first line, where commands are.
     pub fn is_in_first_line(&self) -> bool {
         self.cursor.line == 0
@@ -142,6 +149,16 @@ impl Editor {
     /// Adds a prompt to the history.
     pub fn remember(&mut self, prompt: &str) {
         self.history.add(prompt);
+    }
+
+    /// Adds prompts that come before all others, such as those of earlier sessions. They are read when needed.
+    pub fn add_earlier(&mut self, earlier: Earlier) {
+        self.history.add_earlier(earlier);
+    }
+
+    /// Number of changes of the text so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Inserts pasted text. A large paste is folded into a marker.

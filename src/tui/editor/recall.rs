@@ -21,6 +21,18 @@ pub(super) struct Recall {
 #[derive(Debug, Default)]
 struct Search {
     query: String,
+    /// The prompts that contain the query.
+    found: Vec<usize>,
+    /// The shown one of them.
+    at: usize,
+}
+
+/// A search of the history, for display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Searching<'a> {
+    pub query: &'a str,
+    /// Number of the shown prompt, counted from 1, and of all that were found; `None` if there is none.
+    pub place: Option<(usize, usize)>,
 }
 
 impl Recall {
@@ -111,10 +123,10 @@ impl Editor {
             return Some(Outcome::Handled);
         }
         match action {
-            Some(Action::HISTORY_SEARCH) => {
-                let next = self.recall.shown.map_or(0, |shown| shown + 1);
-                self.find(next);
+            Some(Action::HISTORY_SEARCH | Action::CURSOR_UP | Action::HISTORY_PREVIOUS) => {
+                self.step_found(Direction::Older);
             }
+            Some(Action::CURSOR_DOWN | Action::HISTORY_NEXT) => self.step_found(Direction::Newer),
             Some(Action::DELETE_CHAR_BACKWARD) => {
                 if let Some(search) = &mut self.recall.search {
                     search.query.pop();
@@ -136,19 +148,41 @@ impl Editor {
         Some(Outcome::Handled)
     }
 
+    /// Shows the newest prompt that contains the query, from `first` on if there is one.
     fn find(&mut self, first: usize) {
         let Some(search) = &mut self.recall.search else {
             return;
         };
-        let found = match search.query.is_empty() {
-            true => None,
-            false => self.history.search(first, &search.query),
+        search.found = match search.query.is_empty() {
+            true => Vec::new(),
+            false => self.history.search(&search.query),
         };
-        let is_empty = search.query.is_empty();
-        match found {
-            Some(index) => self.show(index),
-            None if is_empty => self.show_draft(),
-            None => {}
+        search.at = search.found.iter().position(|index| *index >= first).unwrap_or(0);
+        self.show_found();
+    }
+
+    fn step_found(&mut self, direction: Direction) {
+        if let Some(search) = &mut self.recall.search {
+            search.at = match direction {
+                Direction::Older => (search.at + 1).min(search.found.len().saturating_sub(1)),
+                Direction::Newer => search.at.saturating_sub(1),
+            };
+            self.show_found();
         }
+    }
+
+    fn show_found(&mut self) {
+        let search = self.recall.search.as_ref();
+        match search.and_then(|search| search.found.get(search.at)) {
+            Some(&index) => self.show(index),
+            None => self.show_draft(),
+        }
+    }
+
+    /// The search of the history under way.
+    pub fn searching(&self) -> Option<Searching<'_>> {
+        let search = self.recall.search.as_ref()?;
+        let count = search.found.len();
+        Some(Searching { query: &search.query, place: (count > 0).then_some((search.at + 1, count)) })
     }
 }

@@ -3,6 +3,8 @@
 use super::*;
 use crate::tui::style::Style;
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An editor with the text of `state`, and the cursor where its `|` is.
 fn editor(state: &str) -> Editor {
@@ -230,15 +232,60 @@ fn prompts_come_back() {
 }
 
 #[test]
-fn a_hundred_prompts_are_kept() {
+fn a_thousand_prompts_are_kept() {
     let mut editor = Editor::new();
-    for number in 0..150 {
+    for number in 0..1050 {
         editor.remember(&number.to_string());
     }
-    for _ in 0..200 {
+    for _ in 0..1100 {
         press(&mut editor, "up");
     }
     assert_eq!(editor.text(), "50");
+}
+
+#[test]
+fn earlier_prompts_follow_near_ones_first_and_are_read_as_far_as_needed() {
+    let mut editor = with_history("draft|");
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let earlier = [(false, "far"), (true, "near"), (true, "run it"), (true, "near"), (false, "farther")];
+    let earlier = earlier.into_iter().map(|(is_near, text)| (is_near, text.to_owned()));
+    editor.add_earlier(Box::new(earlier.inspect(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    })));
+    let read = || count.load(Ordering::Relaxed);
+    press(&mut editor, "home up up up");
+    assert_eq!((state(&editor), read()), ("|fix the test".to_owned(), 0));
+    press(&mut editor, "up");
+    assert_eq!((state(&editor), read()), ("|near".to_owned(), 2));
+    press(&mut editor, "up");
+    assert_eq!((state(&editor), read()), ("|far".to_owned(), 5));
+    press(&mut editor, "up up");
+    assert_eq!(state(&editor), "|farther");
+    press(&mut editor, "down down down");
+    assert_eq!(editor.text(), "fix the test");
+}
+
+#[test]
+fn a_search_tells_what_it_finds() {
+    let mut editor = with_history("draft|");
+    assert_eq!(editor.searching(), None);
+    for (keys, query, place, text) in [
+        ("ctrl+r", "", None, "draft"),
+        ("'fix", "fix", Some((1, 2)), "fix the docs"),
+        ("ctrl+r", "fix", Some((2, 2)), "fix the test"),
+        ("up", "fix", Some((2, 2)), "fix the test"),
+        ("down", "fix", Some((1, 2)), "fix the docs"),
+        ("'xx", "fixxx", None, "draft"),
+        ("ctrl+r", "fixxx", None, "draft"),
+        ("backspace backspace", "fix", Some((1, 2)), "fix the docs"),
+    ] {
+        press(&mut editor, keys);
+        assert_eq!(editor.searching(), Some(Searching { query, place }), "{keys}");
+        assert_eq!(editor.text(), text, "{keys}");
+    }
+    press(&mut editor, "escape");
+    assert_eq!((editor.searching(), state(&editor)), (None, "draft|".to_owned()));
 }
 
 #[test]

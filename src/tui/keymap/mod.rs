@@ -247,6 +247,11 @@ impl Keymap {
         }
     }
 
+    /// All actions by their ids, and their keys.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &[Key])> {
+        self.bindings.iter().map(|binding| (binding.row.id, binding.keys.as_slice()))
+    }
+
     pub fn keys(&self, action: Action) -> &[Key] {
         self.binding(action).map_or(&[], |binding| &binding.keys)
     }
@@ -291,10 +296,12 @@ impl Keymap {
         self.keys(action).first().map(shown)
     }
 
-    /// All bound actions with their keys, as Markdown tables.
-    pub fn hotkeys(&self) -> String {
-        self.tables("| Key | Action |\n|---|---|\n", |row, keys| {
-            (!keys.is_empty()).then(|| format!("| {keys} | {} |\n", row.about))
+    /// The bound actions in their order: group, keys for display, what the action does.
+    pub fn hotkeys(&self) -> impl Iterator<Item = (&'static str, String, &'static str)> {
+        let bound = self.bindings.iter().filter(|binding| !binding.keys.is_empty());
+        bound.map(|binding| {
+            let keys: Vec<String> = binding.keys.iter().map(shown).collect();
+            (binding.row.group, keys.join(" / "), binding.row.about)
         })
     }
 

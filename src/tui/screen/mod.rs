@@ -7,7 +7,8 @@
 //!
 //! Once the live region has reached the last row of the screen, its last line stays there: the screen scrolls
 //! by the rows that are really added, and a region that becomes shorter gets empty rows above, which the next
-//! printed lines fill.
+//! printed lines fill. Rows that are there for a while only, such as a list of completions, do not scroll the
+//! screen: the region covers printed lines, and puts them back when it becomes shorter or lines are printed.
 //!
 //! The output is one string in a synchronized update, so that no partial frame is visible. The caller writes
 //! it, and queries the size.
@@ -62,6 +63,8 @@ pub struct Screen {
     abilities: Abilities,
     /// The live region as on screen.
     shown: Vec<Line>,
+    /// Without sequences: the live rows besides the one being typed, as printed last.
+    fixed: Vec<Line>,
     /// Row of the cursor in the live region. The column is unknown after a row was written.
     row: usize,
     column: Option<usize>,
@@ -75,6 +78,12 @@ pub struct Screen {
     reached: usize,
     /// True once the live region ends on the last row of the screen.
     is_anchored: bool,
+    /// The last printed rows, as far as they are known to stand right above the live region.
+    above: Vec<Line>,
+    /// Rows at the end of `above` that the live region covers: it begins so many rows above `top`.
+    covered: usize,
+    /// Rows of the frame that may cover printed lines.
+    overlay: usize,
 }
 
 impl Screen {
@@ -84,6 +93,7 @@ impl Screen {
             size,
             abilities,
             shown: Vec::new(),
+            fixed: Vec::new(),
             row: 0,
             column: Some(0),
             is_cursor_hidden: false,
@@ -92,18 +102,26 @@ impl Screen {
             printed: 0,
             reached: 0,
             is_anchored: false,
+            above: Vec::new(),
+            covered: 0,
+            overlay: 0,
         }
+    }
+
+    /// Sets the number of rows of the next frames that are there for a while only.
+    pub fn set_overlay(&mut self, rows: usize) {
+        self.overlay = rows;
     }
 
     /// Sets the row of the screen that the terminal has reported for the cursor.
     pub fn locate(&mut self, row: usize) {
-        self.top = Some(row.saturating_sub(self.row));
+        self.top = Some((row + self.covered).saturating_sub(self.row));
         self.anchor();
     }
 
     /// Rows that a live region may have without scrolling printed lines away.
     pub fn room(&self) -> usize {
-        self.top.map_or(self.shown.len(), |top| self.size.rows.saturating_sub(top))
+        self.top.map_or(self.shown.len() - self.covered, |top| self.size.rows.saturating_sub(top))
     }
 
     pub fn set_abilities(&mut self, abilities: Abilities) {
@@ -139,6 +157,7 @@ impl Screen {
         self.print(&vec![Line::new(); rows], live.len(), &mut out);
         let _ = write!(out, "\x1b[{rows}A\x1b7{}\x1b8\x1b[{rows}B", raw.sequence);
         self.drawn.push(Drawn { erase: raw.erase.clone(), below: 0 });
+        self.above.clear();
         self.update(live, &mut out);
         self.finish(out)
     }
@@ -176,7 +195,8 @@ impl Screen {
             }
         }
         self.forget();
-        self.top = Some(tail.map_or(0, <[Line]>::len));
+        self.above = tail.unwrap_or_default().to_vec();
+        self.top = Some(self.above.len());
         self.update(live, &mut out);
         self.finish(out)
     }
@@ -199,6 +219,10 @@ impl Screen {
         live: &[Line],
     ) -> Option<String> {
         let cursor = self.column?;
+        // The terminal has lost the lines that are covered.
+        if self.covered > 0 {
+            return None;
+        }
         // What is left of a row that was too wide goes into further rows, or is cut off.
         let rows_of = |cells: usize| cells.div_ceil(size.columns.max(1)).max(1);
         let above = self.shown.get(..self.row).unwrap_or_default();
@@ -218,6 +242,8 @@ impl Screen {
         }
         out.push('\r');
         self.size = size;
+        let rewrapped = self.above.iter().rposition(|line| line.width() > size.columns);
+        self.above.drain(..rewrapped.map_or(0, |last| last + 1));
         // Images are where the terminal has put them.
         self.drawn.clear();
         self.forget();
@@ -239,6 +265,12 @@ impl Screen {
             return self.draw_plainly(&[], &[]);
         }
         self.go_to(0, 0, &mut out);
+        for line in self.above.split_off(self.above.len() - self.covered) {
+            self.write(&line, &mut out);
+            out.push_str("\r\n");
+            self.above.push(line);
+        }
+        self.covered = 0;
         self.erase_below(&mut out);
         self.forget();
         self.show_cursor(true, &mut out);
@@ -252,41 +284,40 @@ impl Screen {
         out
     }
 
-    /// Draws without sequences: only the last row, the one being typed, can be redrawn. A frame in which
-    /// nothing is typed is printed whenever it changes.
+    /// Draws without sequences: only the last row, the one being typed, can be redrawn. The other rows are
+    /// printed whenever they change.
     fn draw_plainly(&mut self, above: &[Line], live: &[Line]) -> String {
         let mut out = String::new();
         let typed = live.iter().find(|line| line.cursor.is_some());
+        let others: Vec<Line> = live.iter().filter(|line| line.cursor.is_none()).cloned().collect();
         // The last cell stays free: some terminals go on to the next row when it is filled.
         let last = typed.map(|line| line.cut(self.size.columns.saturating_sub(1)));
         let shown = self.shown.first().map_or(0, Line::width);
-        let is_new = typed.is_none() && live != self.shown;
+        let is_new = !others.is_empty() && others != self.fixed;
         if above.is_empty() && !is_new && last.as_ref() == self.shown.first() {
             return out;
         }
         if self.column.take().is_none() {
             let _ = write!(out, "\r{}\r", " ".repeat(shown));
         }
-        for line in above.iter().chain(live.iter().filter(|_| is_new)) {
+        for line in above.iter().chain(others.iter().filter(|_| is_new)) {
             out.push_str(line.text().trim_end());
             out.push_str("\r\n");
         }
-        match last {
-            Some(line) => {
-                out.push_str(line.text());
-                self.shown = vec![line];
-            }
-            None => {
-                self.shown = live.to_vec();
-                self.column = Some(0);
-            }
+        if let Some(line) = &last {
+            out.push_str(line.text());
+        } else {
+            self.column = Some(0);
         }
+        self.fixed = others;
+        self.shown = last.into_iter().collect();
         out
     }
 
     /// Resets the state: the cursor is at the beginning of an empty row, and nothing is live.
     fn forget(&mut self) {
         self.shown.clear();
+        self.covered = 0;
         (self.row, self.column) = (0, Some(0));
     }
 
@@ -308,11 +339,15 @@ impl Screen {
     /// overwritten; for the other lines it is moved down, scrolling the screen if needed. Lines that do not fit
     /// above it are written from its first row on.
     fn print(&mut self, above: &[Line], next: usize, out: &mut String) {
-        let rows: Vec<Line> = above.iter().flat_map(|line| wrap(line, self.size.columns)).collect();
+        // Lines that are covered are written again, below what they stood below.
+        let again = std::mem::take(&mut self.covered);
+        let mut rows = self.above.split_off(self.above.len() - again);
+        self.top = self.top.map(|top| top.saturating_sub(again));
+        rows.extend(above.iter().flat_map(|line| wrap(line, self.size.columns)));
         let (count, live) = (rows.len(), self.shown.len());
         let over = count.min(live.saturating_sub(next));
         let added = count - over;
-        let moves = live > 0 && added + live <= self.size.rows;
+        let moves = again == 0 && live > 0 && added + live <= self.size.rows;
         if moves && added > 0 {
             self.go_to(live - 1, 0, out);
             out.extend(std::iter::repeat_n('\n', added));
@@ -326,19 +361,21 @@ impl Screen {
         }
         let gone = if moves { over } else { count.min(live) };
         self.shown.drain(..gone);
-        self.printed += count;
+        self.printed += count - again;
         self.scroll_to(count);
         let height = self.size.rows;
         self.drawn.retain_mut(|drawn| {
-            drawn.below += count;
+            drawn.below += count - again;
             drawn.below < height
         });
+        self.above.extend(rows);
+        self.above.drain(..self.above.len().saturating_sub(height));
         (self.row, self.column) = (0, Some(0));
     }
 
     /// Moves the start of the live region down by `rows`, scrolling the screen if needed.
     fn scroll_to(&mut self, rows: usize) {
-        let last = self.size.rows.saturating_sub(self.shown.len().max(1));
+        let last = self.size.rows.saturating_sub((self.shown.len() - self.covered).max(1));
         self.top = self.top.map(|top| (top + rows).min(last));
     }
 
@@ -350,12 +387,21 @@ impl Screen {
             // The lowest row that was drawn is the last one.
             self.top = Some((self.size.rows + self.printed).saturating_sub(self.reached));
         }
-        self.is_anchored |= self.top.is_some_and(|top| top + self.shown.len() >= self.size.rows);
+        let rows = self.shown.len().saturating_sub(self.overlay.max(self.covered));
+        self.is_anchored |= self.top.is_some_and(|top| top + rows >= self.size.rows);
+    }
+
+    /// The rows by which a frame of `rows` rows covers printed lines.
+    fn covers(&self, rows: usize) -> usize {
+        let room = self.room();
+        let known = self.top.map_or(0, |top| top.min(self.above.len()));
+        rows.saturating_sub(room).min(self.overlay).min(known)
     }
 
     /// Empty rows above a frame, so that it ends on the last row of the screen.
-    fn anchored(&self, live: Vec<Line>) -> Vec<Line> {
-        let room = self.top.filter(|_| self.is_anchored && !live.is_empty()).map_or(0, |_| self.room());
+    fn anchored(&self, live: Vec<Line>, covered: usize) -> Vec<Line> {
+        let room =
+            self.top.filter(|_| self.is_anchored && !live.is_empty()).map_or(0, |_| self.room() + covered);
         let mut lines = vec![Line::new(); room.saturating_sub(live.len())];
         lines.extend(live);
         lines
@@ -363,7 +409,19 @@ impl Screen {
 
     /// Rewrites the rows that differ from the frame on screen.
     fn update(&mut self, live: Vec<Line>, out: &mut String) {
-        let live = self.anchored(live);
+        let covered = self.covers(live.len());
+        let known = self.above.len();
+        // Rows that are covered from now on, or no longer, are drawn with the frame.
+        if let Some(more @ 1..) = covered.checked_sub(self.covered) {
+            let newly = self.above.get(known - covered..known - self.covered).unwrap_or_default();
+            self.shown.splice(0..0, newly.iter().cloned());
+            self.row += more;
+        }
+        let back = self.covered.saturating_sub(covered);
+        let mut frame = self.above.get(known - covered - back..known - covered).unwrap_or_default().to_vec();
+        frame.extend(self.anchored(live, covered));
+        let live = frame;
+        self.covered = covered;
         for (row, line) in live.iter().enumerate() {
             match self.shown.get(row).map(|old| common(old, line)) {
                 Some(common) if common.all => {}
@@ -381,9 +439,14 @@ impl Screen {
             self.go_to(live.len(), 0, out);
             self.erase_below(out);
         }
-        let cursors = live.iter().enumerate().rev();
-        let cursor = cursors.filter_map(|(row, line)| Some((row, line.cursor?))).next();
         self.shown = live;
+        self.shown.drain(..back);
+        if self.row < back {
+            self.go_to(back, 0, out);
+        }
+        self.row -= back;
+        let cursors = self.shown.iter().enumerate().rev();
+        let cursor = cursors.filter_map(|(row, line)| Some((row, line.cursor?))).next();
         self.scroll_to(0);
         self.anchor();
         match cursor {
@@ -398,7 +461,7 @@ impl Screen {
 
     /// Erases from the cursor, in the first column, to the end of the screen.
     fn erase_below(&self, out: &mut String) {
-        let is_first = self.top.is_none_or(|top| top + self.row == 0) && self.size.rows > 1;
+        let is_first = self.top.is_none_or(|top| top + self.row <= self.covered) && self.size.rows > 1;
         // Some terminals put a screen that is erased from its first cell on into the scrollback.
         out.push_str(if is_first { "\x1b[K\n\x1b[J\x1b[A" } else { "\x1b[J" });
     }

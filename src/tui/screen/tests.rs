@@ -131,6 +131,41 @@ fn a_live_region_on_the_last_row_stays_there() {
 }
 
 #[test]
+fn what_is_there_for_a_while_covers_printed_lines_and_gives_them_back() {
+    let two = lines(&["> ", "status"]);
+    let five = lines(&["> /", "1", "2", "3", "status"]);
+    let mut terminal = Terminal::new(20, 8);
+    terminal.draw(&["a", "b", "c", "d"], &two);
+    let screen = |terminal: &mut Terminal| terminal.everything().join(" ");
+    terminal.screen.locate(usize::from(terminal.cursor().0));
+    for _ in 0..2 {
+        terminal.screen.set_overlay(3);
+        terminal.draw(&[], &five);
+        assert_eq!(screen(&mut terminal), "a b c > / 1 2 3 status");
+        terminal.screen.set_overlay(0);
+        terminal.draw(&[], &two);
+        // It did not reach the last row, and does not now.
+        assert_eq!(screen(&mut terminal), "a b c d >  status");
+    }
+    terminal.draw(&["e", "f", "g"], &two);
+    terminal.screen.set_overlay(3);
+    terminal.draw(&[], &five);
+    assert_eq!(screen(&mut terminal), "a b c d > / 1 2 3 status");
+    // What is printed meanwhile comes below what is covered, and is covered, too.
+    terminal.draw(&["h"], &five);
+    assert_eq!(screen(&mut terminal), "a b c d e > / 1 2 3 status");
+    terminal.screen.set_overlay(0);
+    terminal.draw(&["i", "j"], &two);
+    assert_eq!(screen(&mut terminal), "a b c d e f g h i j >  status");
+    terminal.draw(&["k", "l", "m"], &two);
+    terminal.screen.set_overlay(3);
+    terminal.draw(&[], &five);
+    let out = terminal.screen.clear();
+    terminal.parser.process(out.as_bytes());
+    assert_eq!(screen(&mut terminal), "a b c d e f g h i j k l m");
+}
+
+#[test]
 fn only_what_changed_is_written() {
     let mut terminal = Terminal::new(40, 10);
     let long = "a line that stays as it is, 38 cells.";
@@ -406,11 +441,17 @@ fn raw_blocks_on_screen_are_erased_before_it_is_filled_again() {
 struct Frame {
     above: Vec<String>,
     live: Vec<String>,
+    /// Rows at the end of `live` that are there for a while only.
+    overlay: usize,
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
     let text = || prop::collection::vec("[ab日é ]{0,9}", 0..5);
-    (text(), text()).prop_map(|(above, live)| Frame { above, live })
+    (text(), text(), 0..4_usize).prop_map(|(above, live, overlay)| Frame {
+        overlay: overlay.min(live.len()),
+        above,
+        live,
+    })
 }
 
 proptest! {
@@ -419,21 +460,24 @@ proptest! {
     fn frames_follow_each_other(frames in prop::collection::vec(frame(), 1..8)) {
         let mut terminal = Terminal::new(7, 5);
         let mut printed: Vec<String> = Vec::new();
-        for Frame { above, live } in frames {
+        for Frame { above, live, overlay } in frames {
+            terminal.screen.set_overlay(overlay);
             let above: Vec<&str> = above.iter().map(String::as_str).collect();
             let live: Vec<Line> = live.iter().map(|text| plain(text)).collect();
             terminal.draw(&above, &live);
             let wrapped = above.iter().flat_map(|text| wrap(&plain(text), 7));
             printed.extend(wrapped.map(|line| line.text().trim_end().to_owned()));
             let seen = live.iter().map(|line| line.cut(7).text().trim_end().to_owned());
-            let mut expected: Vec<String> = printed.iter().cloned().chain(seen).collect();
+            // Lines that are covered come back later.
+            let uncovered = printed.len() - terminal.screen.covered;
+            let mut expected: Vec<String> = printed.iter().take(uncovered).cloned().chain(seen).collect();
             while expected.last().is_some_and(String::is_empty) { expected.pop(); }
             let mut all: Vec<String> = terminal.everything();
             for row in &mut all { row.truncate(row.trim_end().len()); }
             while all.last().is_some_and(String::is_empty) { all.pop(); }
             // A region that became shorter has empty rows above.
             if let Some(surplus) = all.len().checked_sub(expected.len()) && surplus > 0 {
-                let gap = all.splice(printed.len()..printed.len() + surplus, []);
+                let gap = all.splice(uncovered..uncovered + surplus, []);
                 prop_assert!(gap.into_iter().all(|row| row.is_empty()));
             }
             prop_assert_eq!(all, expected);
@@ -448,9 +492,9 @@ fn a_dumb_terminal_gets_no_sequences() {
     let mut screen = Screen::new(size, abilities);
     let rule = || plain("-----------");
     let red = Line::of("red", Style::foreground(Color::Indexed(1)));
-    let mut out = screen.draw(&[red], &[rule(), with_cursor("ab", 2), rule()]);
-    assert_eq!(out, "red\r\nab");
-    out = screen.draw(&[], &[rule(), with_cursor("abc", 3), rule()]);
+    let mut out = screen.draw(&[red], &[rule(), with_cursor("ab", 2)]);
+    assert_eq!(out, "red\r\n-----------\r\nab");
+    out = screen.draw(&[], &[rule(), with_cursor("abc", 3)]);
     assert_eq!(out, "\r  \rabc");
     assert_eq!(screen.draw(&[], &[with_cursor("abc", 3)]), "");
     out = screen.draw(&[plain("one")], &[with_cursor("abc", 3)]);

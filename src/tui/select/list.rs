@@ -23,7 +23,7 @@ pub struct Item {
     /// Value in a column after all labels; the description follows.
     pub setting: Option<String>,
     /// Heading above the item; empty for none.
-    pub group: &'static str,
+    pub group: String,
     /// Text to search instead of the displayed one.
     pub search: Option<String>,
 }
@@ -48,8 +48,8 @@ impl Item {
         Self { setting: Some(value.to_owned()), ..self }
     }
 
-    pub fn group(self, group: &'static str) -> Self {
-        Self { group, ..self }
+    pub fn group(self, group: &str) -> Self {
+        Self { group: group.to_owned(), ..self }
     }
 
     /// Adds a description, of which one line is shown.
@@ -283,7 +283,7 @@ impl List {
         let mut group = "";
         for (at, item) in window.clone().zip(labels) {
             if item.group != group && !is_searched {
-                group = item.group;
+                group = &item.group;
                 lines.push(Line::of(group, looks.muted).cut(width));
             }
             lines.push(row(item, at == self.roll.at, column, width, looks));

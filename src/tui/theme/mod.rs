@@ -10,6 +10,7 @@ mod built_in;
 mod file;
 mod limited;
 mod oklab;
+pub mod palettes;
 pub mod schema;
 pub mod system;
 

@@ -27,6 +27,10 @@ pub struct Colors {
 }
 
 impl Colors {
+    pub(super) fn new(foreground: Rgb, background: Rgb, palette: [Rgb; 16]) -> Self {
+        Self { foreground: Some(foreground), background: Some(background), palette: palette.map(Some) }
+    }
+
     /// Takes a reply of the terminal; false if it says nothing new about colours.
     pub fn take(&mut self, reply: &Reply) -> bool {
         let (place, color) = match *reply {
@@ -194,7 +198,7 @@ fn paint_of(role: Role) -> Paint {
     }
 }
 
-fn rgb([red, green, blue]: Rgb) -> Color {
+pub(super) fn rgb([red, green, blue]: Rgb) -> Color {
     Color::Rgb(red, green, blue)
 }
 

@@ -19,6 +19,10 @@ const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 const ARGS: &str = "[ARGS]";
 
+/// Bytes that a capture takes first of a text; doubled each time, so that many calls in one text cost no more
+/// than the text is long.
+const FIRST_BYTES: usize = 256;
+
 /// Maximum length of a name or key, in bytes.
 const NAME_LIMIT: usize = 256;
 
@@ -87,6 +91,24 @@ impl Capture {
 
     /// Adds text. At the end of the call returns the call or the text, and what follows it.
     pub fn feed(&mut self, more: &str, tools: &Tools) -> Option<(Captured, Left)> {
+        let (mut rest, mut bytes) = (more, FIRST_BYTES);
+        while !rest.is_empty() {
+            let end = (bytes..rest.len()).find(|&at| rest.is_char_boundary(at)).unwrap_or(rest.len());
+            let (piece, after) = rest.split_at(end);
+            if let Some((captured, left)) = self.feed_piece(piece, tools) {
+                let left = match left {
+                    Left::OfMore(used) => Left::OfMore(more.len() - rest.len() + used),
+                    Left::Earlier(text) => Left::Earlier(text + after),
+                };
+                return Some((captured, left));
+            }
+            rest = after;
+            bytes *= 2;
+        }
+        None
+    }
+
+    fn feed_piece(&mut self, more: &str, tools: &Tools) -> Option<(Captured, Left)> {
         let before = self.text.len();
         self.text.push_str(more);
         let captured = loop {

@@ -123,3 +123,41 @@ fn a_missing_folder_is_a_wrong_parameter() {
         assert!(text.contains("gone"), "{text}");
     }
 }
+
+#[test]
+fn extensions_take_part_in_a_session_of_an_editor() {
+    let call = Reply::tool("t1", "hello", &json!({"name": "Ada"}));
+    let (world, server) = world([call, Reply::text("done")]);
+    let arms = r#"
+    *'"type":"tool_call"'*) saved=$id; call q ui.confirm '{"title":"Sure?","message":"It says hello"}' ;;
+    *'"id":"q"'*) case $line in *'"confirmed":true'*) ok null "$saved" ;; *) ok '{"block":true}' "$saved" ;; esac ;;
+    *'"method":"tool.call"'*) ok '"Hello Ada."' ;;
+    *'"method":"command.run"'*) call n ui.notify '{"message":"it ran"}'; ok null ;;
+"#;
+    let mut fields = crate::extension::hello();
+    fields["events"] = json!(["tool_call"]);
+    fields["commands"] = json!([{"name": "do", "description": "Does"}]);
+    crate::extension::install(&world, "ext", &fields, arms);
+    let mut editor = Editor::start(&world, "");
+    let session = editor.new_session(&world);
+    let id = editor.send_prompt(&session, "hi");
+    let mut asked = 0;
+    let answer = loop {
+        let line = editor.next();
+        if line["method"] == "session/request_permission" {
+            asked += 1;
+            assert!(line["params"]["toolCall"].to_string().contains("Sure?"), "{line}");
+            let first = &line["params"]["options"][0]["optionId"];
+            let chosen = json!({"outcome": {"outcome": "selected", "optionId": first}});
+            editor.send_line(&json!({"jsonrpc": "2.0", "id": line["id"], "result": chosen}).to_string());
+        }
+        if line["id"] == id && line.get("method").is_none() {
+            break line;
+        }
+    };
+    assert_eq!((asked, &answer["result"]["stopReason"]), (1, &json!("end_turn")));
+    assert!(server.requests()[1].messages().iter().any(|message| message["content"] == "Hello Ada."));
+    let told = editor.prompt(&session, "/do it");
+    assert!(told.updates.iter().any(|update| update.to_string().contains("it ran")), "{:?}", told.updates);
+    assert_eq!(server.requests().len(), 2);
+}

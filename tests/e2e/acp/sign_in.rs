@@ -21,6 +21,21 @@ fn with_a_key_there_is_no_need_to_sign_in() {
 }
 
 #[test]
+fn signing_out_removes_the_stored_key() {
+    let world = World::new();
+    world.write_config(
+        "auth.json",
+        r#"{"anthropic": {"type": "api_key", "key": "sk-ant-secret-0123456789"}}"#,
+    );
+    let mut editor = Editor::start(&world, NO_KEY);
+    assert_eq!(editor.initialize(json!({}))["agentCapabilities"]["auth"], json!({"logout": {}}));
+    assert_eq!(editor.request("logout", &json!({})).result(), json!({}));
+    assert_eq!(editor.request("authenticate", &json!({"methodId": "pi-auth-login"})).error().0, -32000);
+    let (_, text) = editor.request("logout", &json!({})).error();
+    assert!(text.contains("No stored credentials for anthropic"), "{text}");
+}
+
+#[test]
 fn without_a_key_the_editor_is_told_to_sign_in() {
     let world = World::new();
     let mut editor = Editor::start(&world, NO_KEY);

@@ -78,8 +78,8 @@ fn a_compaction_is_told() {
         let session = editor.new_session(&world);
         editor.prompt(&session, "one").result();
         let answer = editor.prompt(&session, "two");
-        let told: Vec<&Value> =
-            answer.updates.iter().filter(|update| update["sessionUpdate"] != "agent_message_chunk").collect();
+        let mut told = answer.conversation();
+        told.retain(|update| update["sessionUpdate"] != "agent_message_chunk");
         let shown: Vec<&Value> = told.iter().map(|update| &update["sessionUpdate"]).collect();
         assert_eq!(shown, kinds.into_iter().filter(|kind| !kind.is_empty()).collect::<Vec<_>>());
         if let [start, end] = &told[..] {
@@ -164,4 +164,26 @@ fn servers_that_are_not_used_are_named_in_the_session() {
         let text = update.pointer(place).and_then(Value::as_str).unwrap();
         assert!(text.starts_with("MCP servers of the editor are not used: tickets"), "{text}");
     }
+}
+
+#[test]
+fn the_list_of_what_is_left_is_a_plan() {
+    let todo = |arguments: Value| Reply::tool("t", "todo", &arguments);
+    let (world, _server) = crate::world([
+        todo(json!({"op": "set", "items": ["one", "two", "three"]})),
+        todo(json!({"op": "drop", "item": "two"})),
+        Reply::text("done").finish("length"),
+    ]);
+    let mut editor = Editor::start(&world, "--tools +todo");
+    editor.initialize(json!({}));
+    let session = editor.new_session(&world);
+    let answer = editor.prompt(&session, "x");
+    let plans = of_kind(&answer, "plan");
+    let entry = |text: &str, status: &str| json!({"content": text, "priority": "medium", "status": status});
+    assert_eq!(plans.len(), 2);
+    assert_eq!(
+        plans[0]["entries"],
+        json!([entry("one", "in_progress"), entry("two", "pending"), entry("three", "pending")])
+    );
+    assert_eq!(plans[1]["entries"], json!([entry("one", "in_progress"), entry("three", "pending")]));
 }

@@ -83,7 +83,9 @@ fn no_program_stops_a_session() {
         for words in ["-p hi", "--json hi"] {
             let (world, server) = world([Reply::text("done")]);
             write_program(&world.agent_dir().join("extensions/x"), &program);
-            let done = world.pi().words("--model mock/m1").words(words).run();
+            // What never says hello is waited for in full.
+            let patience = if program.contains("initialize") { "20" } else { "1" };
+            let done = world.pi().env("PI_PATIENCE", patience).words("--model mock/m1").words(words).run();
             assert_eq!(done.code(), 0, "{name} {words}: {}", done.stderr);
             assert!(done.stdout.contains("done"), "{name} {words}: {}", done.stdout);
             assert!(done.stderr.contains(told), "{name} {words}: {}", done.stderr);

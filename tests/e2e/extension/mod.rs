@@ -1,6 +1,9 @@
 //! Extensions: small shell programs that take part in a session of the built binary.
 
+mod folder;
 mod hostile;
+mod part;
+mod provider;
 mod rpc;
 
 use crate::agent::World;
@@ -46,7 +49,7 @@ fn write_program(path: &Path, text: &str) {
 }
 
 /// Makes an extension of the user that registers `fields` and has further `arms`.
-fn install(world: &World, name: &str, fields: &Value, arms: &str) {
+pub fn install(world: &World, name: &str, fields: &Value, arms: &str) {
     let path = world.agent_dir().join("extensions").join(name);
     write_program(&path, &script(&(registers(fields) + arms)));
 }
@@ -63,7 +66,7 @@ fn events(world: &World) -> Vec<Value> {
     messages.filter(|message| message["method"] == "event").map(|mut m| m["params"]["event"].take()).collect()
 }
 
-fn hello() -> Value {
+pub fn hello() -> Value {
     json!({"tools": [{"name": "hello", "description": "Greets", "promptSnippet": "greets people",
         "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}]})
 }

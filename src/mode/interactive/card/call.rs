@@ -2,13 +2,14 @@
 
 use super::block::{plain, spaced};
 use super::tool::{self, Summary};
+use crate::mode::interactive::drawings::{LAST, Part};
 use crate::mode::interactive::look::{Look, boxed, indented, padded};
 use crate::runtime::call::{CallInfo, Kind};
 use crate::runtime::{Block, Describer, PartialJson, ToolOutput, ToolResult, image_size};
 use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub enum State {
     Writing,
     /// The arguments are complete, and the call has not begun.
     Waiting,
+    /// The call waits for approval, in a dialog that shows it.
+    Asked,
     Running {
         since: Instant,
     },
@@ -46,6 +49,8 @@ pub struct Call {
     pixels: Vec<Pixels>,
     /// Diff of an edit, computed before the edit runs.
     pub preview: Option<String>,
+    /// Counts the changes of arguments and output.
+    changes: u64,
 }
 
 impl Call {
@@ -61,6 +66,7 @@ impl Call {
             output: None,
             pixels: Vec::new(),
             preview: None,
+            changes: 0,
         }
     }
 
@@ -80,11 +86,13 @@ impl Call {
     pub fn set_arguments(&mut self, arguments: Map<String, Value>) {
         self.arguments = arguments;
         self.json = None;
+        self.changes += 1;
     }
 
     /// Appends to the arguments' JSON text.
     pub fn write(&mut self, piece: &str) {
         self.json.get_or_insert_with(PartialJson::new).push(piece);
+        self.changes += 1;
     }
 
     /// Marks the arguments as complete.
@@ -102,6 +110,7 @@ impl Call {
         });
         self.pixels = images.map(|(width, height)| Pixels { width, height }).collect();
         self.output = Some(ToolOutput { structured: None, ..output });
+        self.changes += 1;
     }
 
     pub fn end(&mut self, is_error: bool, now: Option<Instant>) {
@@ -188,6 +197,9 @@ impl Call {
 
     /// Lines of the call. `room`: rows that are visible; of an expanded card only the last ones are built.
     pub fn lines(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
+        if self.state == State::Asked {
+            return Vec::new();
+        }
         let mut lines = self.body(look, now, room);
         let width = look.width.saturating_sub(2).max(1);
         let named = |picture| image::named_box(&picture, look.theme, width);
@@ -217,11 +229,18 @@ impl Call {
     fn body(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
         let look = look.within(look.width.saturating_sub(2).max(1));
         let info = self.info(look.describer);
-        let mut lines = tool::title(self, &info, &look, now, room);
         // Below the title's text, if there is room.
-        let is_indented = look.is_compact && !look.is_plain && look.width > tool::NARROW;
-        let indent = if is_indented { tool::MARK } else { 0 };
-        let body = tool::body(self, &info, &look.within(look.width - indent), room);
+        let indent = tool::indent(&look);
+        let inner = look.within(look.width - indent);
+        let mut lines = match self.drawing("toolCall", &inner) {
+            Some((Some(drawn), _)) => tool::marked(drawn, self, &look),
+            _ => tool::title(self, &info, &look, now, room),
+        };
+        let body = match self.drawing("toolResult", &inner) {
+            // Pi's own form would be on the screen for a moment only.
+            Some((drawn, _)) => drawn.unwrap_or_default(),
+            None => tool::body(self, &info, &inner, room),
+        };
         if !body.is_empty() {
             if !look.is_compact {
                 lines.push(Line::new());
@@ -231,10 +250,45 @@ impl Call {
         lines
     }
 
+    /// What an extension draws of the call or of its result.
+    fn drawing(&self, kind: &'static str, look: &Look<'_>) -> Option<(Option<Vec<Line>>, bool)> {
+        if kind == "toolResult" && self.output.is_none() {
+            return None;
+        }
+        let version = if self.is_done() { LAST } else { 2 * self.changes + u64::from(self.is_running()) };
+        let part = Part { kind, name: &self.name, id: &self.id, version };
+        look.drawn(part, || {
+            let took = self.took(None).map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+            let mut fields = json!({"toolCallId": self.id, "toolName": self.name, "args": self.arguments(),
+                "isError": self.is_error(), "isPartial": !self.is_done(), "durationMs": took,
+                "executionStarted": self.is_done() || self.is_running(),
+                "argsComplete": self.state != State::Writing});
+            if let Some(output) = &self.output {
+                fields["result"] = json!({"content": output.content, "details": output.details});
+            }
+            fields
+        })
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    /// True if an extension draws the call, and has not drawn it as it is now.
+    pub fn is_awaited(&self, look: &Look<'_>) -> bool {
+        let look = look.within(look.width.saturating_sub(2).max(1));
+        let inner = look.within(look.width - tool::indent(&look));
+        let is_waiting = |kind| matches!(self.drawing(kind, &inner), Some((_, false)));
+        is_waiting("toolCall") || is_waiting("toolResult")
+    }
+
     /// The sentence part that sums up a call which can stand in one row with others; `None` if it has more to
     /// show than its title.
     pub fn summary(&self, look: &Look<'_>) -> Option<Summary> {
         if look.is_open || !look.is_compact || self.is_error() || !self.is_done() || !self.pixels.is_empty() {
+            return None;
+        }
+        if look.drawings.draws("toolCall", &self.name) || look.drawings.draws("toolResult", &self.name) {
             return None;
         }
         tool::summary(self, &self.info(look.describer))

@@ -2,14 +2,16 @@
 
 use super::block::{Weight, notice, spaced};
 use super::shell::Shell;
+use crate::mode::interactive::drawings::{LAST, Part};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, boxed, boxed_within, padded};
-use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};
+use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, CustomMessage, StopReason};
 use crate::tui::line::Line;
 use crate::tui::markdown_view;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
+use serde_json::{Value, json};
 
 /// Lines for a message other than an answer or a tool result; empty if the message is not shown.
 pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
@@ -17,6 +19,9 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
         AgentMessage::User(_) => user(&message.text(), look),
         AgentMessage::BashExecution(bash) => Shell::of(bash).lines(look, None, None),
         AgentMessage::Custom(custom) if custom.display => {
+            if let Some((Some(lines), _)) = custom_drawing(custom, look) {
+                return spaced(lines);
+            }
             let label = format!("[{}]", custom.custom_type);
             let text = markdown(&custom.content.text(), look, Role::CustomMessageText);
             summary_box(&label, text, look)
@@ -32,6 +37,42 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
         | AgentMessage::Custom(_)
         | AgentMessage::Unknown(_) => Vec::new(),
     }
+}
+
+/// What an extension draws of its message.
+fn custom_drawing(custom: &CustomMessage, look: &Look<'_>) -> Option<(Option<Vec<Line>>, bool)> {
+    let id = format!("{} {} {}", custom.timestamp, custom.custom_type, custom.content.text().len());
+    let part = Part { kind: "message", name: &custom.custom_type, id: &id, version: LAST };
+    look.drawn(part, || json!({"message": custom}))
+}
+
+/// True if an extension draws the message, and has not yet.
+pub fn is_awaited(message: &AgentMessage, look: &Look<'_>) -> bool {
+    match message {
+        AgentMessage::Custom(custom) if custom.display => {
+            matches!(custom_drawing(custom, look), Some((_, false)))
+        }
+        _ => false,
+    }
+}
+
+/// What an extension draws of an entry of its own; empty if nobody draws it.
+pub fn entry(entry: &Value, look: &Look<'_>) -> Vec<Line> {
+    match entry_drawing(entry, look) {
+        Some((Some(lines), _)) => spaced(lines),
+        _ => Vec::new(),
+    }
+}
+
+/// True if an extension draws the entry, and has not yet.
+pub fn is_entry_awaited(entry: &Value, look: &Look<'_>) -> bool {
+    matches!(entry_drawing(entry, look), Some((_, false)))
+}
+
+fn entry_drawing(entry: &Value, look: &Look<'_>) -> Option<(Option<Vec<Line>>, bool)> {
+    let text = |name: &str| entry[name].as_str().unwrap_or_default();
+    let part = Part { kind: "entry", name: text("customType"), id: text("id"), version: LAST };
+    look.drawn(part, || json!({"entry": entry}))
 }
 
 fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
@@ -161,7 +202,7 @@ pub fn text(text: &str, look: &Look<'_>) -> Vec<Line> {
 /// Placeholder for hidden thinking.
 pub fn thinking_label(look: &Look<'_>) -> Vec<Line> {
     let style = answer_look(true, look).base;
-    spaced(padded([Line::of("Thinking...", style)], look.pad))
+    spaced(padded([Line::of(look.thinking_label, style)], look.pad))
 }
 
 /// Why an answer ended early; empty if it ended normally. Calls that did not run show their own error.

@@ -110,7 +110,7 @@ fn mark(state: &State, look: &Look<'_>) -> Line {
         return Line::new();
     }
     let (mark, role) = match state {
-        State::Writing | State::Waiting => ("• ", Role::Muted),
+        State::Writing | State::Waiting | State::Asked => ("• ", Role::Muted),
         State::Running { .. } => ("• ", Role::Accent),
         State::Done { is_error: true, .. } => ("✗ ", Role::Error),
         State::Done { .. } => ("✓ ", Role::Success),
@@ -158,9 +158,20 @@ pub fn title(
             title.finish(call)
         }
     };
-    if !indents {
-        return lines;
-    }
+    if indents { with_mark(mark, lines) } else { lines }
+}
+
+/// Lines that an extension has drawn, behind the mark of the call's state.
+pub fn marked(lines: Vec<Line>, call: &Call, look: &Look<'_>) -> Vec<Line> {
+    if indent(look) > 0 { with_mark(mark(&call.state, look), lines) } else { lines }
+}
+
+/// Cells before what stands below a title.
+pub fn indent(look: &Look<'_>) -> usize {
+    if look.is_compact && !look.is_plain && look.width > NARROW { MARK } else { 0 }
+}
+
+fn with_mark(mark: Line, lines: Vec<Line>) -> Vec<Line> {
     let mut lines = padded(lines, MARK);
     if let Some(first) = lines.first_mut() {
         let rest = first.slice(MARK..first.text().len());
@@ -356,7 +367,7 @@ impl Title<'_> {
     fn finish(mut self, call: &Call) -> Vec<Line> {
         if self.look.is_plain {
             let word = match call.state {
-                State::Writing | State::Waiting => " (waiting)",
+                State::Writing | State::Waiting | State::Asked => " (waiting)",
                 State::Running { .. } => " (running)",
                 State::Done { is_error: true, .. } => " (failed)",
                 State::Done { .. } => " (done)",

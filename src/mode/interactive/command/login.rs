@@ -12,6 +12,7 @@ use crate::mode::interactive::effect::{Effect, SignInNews, Update};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::program;
 use crate::runtime::control::Control;
+use crate::runtime::control::Streaming;
 use crate::runtime::sign_in::{Answer, Event, Failure, Interaction, Prompt, SignInMethod, Way};
 use crate::runtime::{CancelToken, Fatal};
 use crate::tui::select::{Item, List};
@@ -176,6 +177,10 @@ pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
             let text = format!("{done}. Selected {}. {saved}", model.id);
             app.info(&text);
             models::warn_of_extra_usage(app);
+            if std::mem::take(&mut app.composer.waits_for_model) && !app.composer.editor.is_empty() {
+                let prompt = app.composer.take_text();
+                app.prompt(prompt, Vec::new(), Streaming::Steer);
+            }
         }
         Ok(None) => {
             let text = format!("{done}. {saved}. Use /model to select a model.");

@@ -1,9 +1,12 @@
 //! The slash commands: one table of names, descriptions and functions.
 
+pub mod aside;
 pub mod clipboard;
 pub mod editor;
+pub mod jobs;
 pub mod login;
 pub mod models;
+pub mod permissions;
 pub mod resume;
 pub mod session;
 pub mod settings;
@@ -17,7 +20,8 @@ use crate::base::distance::{Compare, between, letters};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::{self, Weight};
 use crate::mode::interactive::config;
-use crate::mode::interactive::effect::Effect;
+use crate::mode::interactive::dialog;
+use crate::mode::interactive::effect::{Effect, ThemeFor};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::work;
 use crate::runtime::Fatal;
@@ -51,9 +55,20 @@ pub const COMMANDS: &[Command] = &[
     row("resume", None, "Go on with another session", resume::list),
     row("tree", None, "Go to another entry of this session", tree::tree),
     row("fork", None, "Begin anew at an earlier prompt, in a new session", tree::fork),
-    row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
+    row("undo", Some("[n|all]"), "Take back what was done to files since the last prompt", undo::run),
+    row("rewind", None, "Go back to an earlier prompt: conversation, files or both", undo::rewind),
+    row(
+        "jobs",
+        Some("[id]"),
+        "Commands in the background: list, look at, run, stop, send text to",
+        jobs::run,
+    ),
+    row("plan", Some("[off|prompt]"), "Plan mode: look around and propose, change nothing", aside::plan),
+    row("btw", Some("<question>"), "Ask beside the conversation, which never sees it", aside::btw),
+    row("handoff", Some("<goal>"), "Begin a new session with what matters for a goal", aside::handoff),
     row("todo", None, "What is left to do, as the model keeps it", session::todo),
     row("session", None, "What this session came to", session::info),
+    row("context", None, "What fills the model's window", session::context),
     row(
         "export",
         Some("[path]"),
@@ -68,10 +83,17 @@ pub const COMMANDS: &[Command] = &[
     row("model", Some("[model]"), "Choose the model", models::run),
     row("thinking", Some("[level]"), "Choose how much the model thinks", thinking::run),
     row("scoped-models", None, "Choose the models that keys change between", models::scope),
+    row("theme", None, "Choose the colours", |app, _| settings::choose_theme(app, ThemeFor::All)),
     row("settings", None, "Look at settings and change them", settings::run),
     row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
     row("logout", None, "Remove a stored sign-in or key", login::leave),
     row("tools", None, "Choose the tools of this session", models::tools),
+    row(
+        "permissions",
+        None,
+        "Choose which tool calls are asked about, and the rules for them",
+        permissions::run,
+    ),
     row("trust", None, "Decide whether this project is trusted", trust::run),
     row("help", None, "List the commands", help),
     row("hotkeys", None, "Show what keys do", hotkeys),
@@ -84,6 +106,10 @@ pub const COMMANDS: &[Command] = &[
 /// Other names of commands, as users of other programs know them.
 pub const ALIASES: &[(&str, &str)] =
     &[("clear", "new"), ("exit", "quit"), ("cost", "session"), ("status", "session")];
+
+/// Commands that the reference does not have. A command of an extension takes the place of one of these, and of an
+/// alias, so that extensions of the reference have the names that they count on.
+const GIVE_WAY: &[&str] = &["undo", "todo", "tools", "help", "init", "review", "diff"];
 
 const INIT: &str = "Look at this project: its build files, its layout, its tests and its conventions. Then write a \
     short AGENTS.md in its root that tells a coding agent what it needs: how to build, test and check, where things \
@@ -98,7 +124,11 @@ pub fn run(app: &mut App, line: &str) -> bool {
         return false;
     };
     let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
+    let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
+    if (own != name || GIVE_WAY.contains(&name)) && app.control.added_command(line).is_some() {
+        return false;
+    }
+    let name = own;
     match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => {
             (command.run)(app, arguments.trim());
@@ -152,7 +182,7 @@ pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
         "login" => login::arguments(control, text),
         "model" => models::arguments(control, text),
         "thinking" => thinking::arguments(control, text),
-        _ => added(control, command, text),
+        _ => Vec::new(),
     }
 }
 
@@ -182,17 +212,6 @@ fn review(app: &mut App, arguments: &str) {
 
 fn diff(app: &mut App, arguments: &str) {
     shell::run(app, format!("!git --no-pager diff --no-color HEAD {arguments}").trim_end());
-}
-
-/// Completions of a command that an extension has added.
-fn added(control: &Control, command: &str, text: &str) -> Vec<Item> {
-    let Some((named, _)) = control.added_command(&format!("/{command}")) else {
-        return Vec::new();
-    };
-    let proposals = named.command.complete(text, control.root()).into_iter();
-    proposals
-        .map(|proposal| Item { about: proposal.description, ..Item::new(&proposal.value, &proposal.label) })
-        .collect()
 }
 
 fn new(app: &mut App, _: &str) {
@@ -267,6 +286,7 @@ fn reload(app: &mut App, _: &str) {
 
 /// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
+    app.config.drawings.clear();
     app.read_settings();
     app.note("Reloaded settings, keys, themes, skills, prompts and context files");
     if was_trusted && !app.control.config().settings.has_project() {
@@ -275,7 +295,5 @@ pub fn reloaded(app: &mut App, was_trusted: bool) {
 }
 
 fn hotkeys(app: &mut App, _: &str) {
-    let look = app.config.look();
-    let lines = card::text(&app.config.keymap.hotkeys(), &look);
-    app.print(lines);
+    app.open(dialog::hotkeys::hotkeys(&app.config.keymap));
 }

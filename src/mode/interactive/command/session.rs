@@ -40,6 +40,12 @@ pub fn todo(app: &mut App, _: &str) {
     app.find_out("todo", move || Effect::Say(Weight::Info, List::of_session(&control).to_string()));
 }
 
+/// `/context`: shows what fills the model's window.
+pub fn context(app: &mut App, _: &str) {
+    let control = app.control.clone();
+    app.find_out("context", move || Effect::ShowContext(Box::new(control.filling())));
+}
+
 /// `/session`: shows information about the session.
 pub fn info(app: &mut App, _: &str) {
     // The log of a long session is long to read.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// `/settings`.
 pub fn run(app: &mut App, _: &str) {
     let current = app.control.config().settings.clone();
-    app.open(settings::settings(current));
+    app.open(settings::settings(current, &app.config));
 }
 
 /// Writes a setting and applies it, as far as that is possible without a restart.
@@ -125,13 +125,13 @@ mod tests {
         bench.type_text("theme");
         bench.press("enter");
         let screen = bench.screen(80);
-        assert!(screen.contains("→ ✓ dark"), "{screen}");
-        bench.press("down");
+        assert!(screen.contains("→ ✓ Automatic"), "{screen}");
+        bench.press("down down");
         assert_eq!(bench.app.config.theme.name, "light");
         bench.press("escape");
         assert_eq!(bench.app.config.theme.name, "dark");
         assert_eq!(bench.settings(), json!({}));
-        bench.press("enter down enter");
+        bench.press("enter down down enter");
         assert_eq!(bench.app.config.theme.name, "light");
         assert_eq!(bench.settings(), json!({"theme": "light"}));
         let screen = bench.screen(80);
@@ -146,7 +146,7 @@ mod tests {
         bench.type_text("theme");
         bench.press("enter");
         assert!(bench.screen(80).contains("Theme"));
-        bench.press("up enter");
+        bench.press("enter");
         assert!(bench.screen(80).contains("Light Theme"));
         bench.press("down enter");
         assert!(bench.screen(80).contains("Dark Theme"));

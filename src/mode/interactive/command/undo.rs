@@ -1,12 +1,15 @@
-//! `/undo [n]`: undoes file changes of tools, after showing them and asking.
+//! `/undo [n]` and `/rewind`: undo changes of files by tools and commands, after showing them and asking.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::command::tree;
+use crate::mode::interactive::dialog::fork;
 use crate::mode::interactive::dialog::question::question;
 use crate::mode::interactive::effect::{Effect, UndoPlan};
 use crate::mode::interactive::look::{Look, indented};
 use crate::runtime::Fatal;
-use crate::runtime::undo::{self, Action, Journal, Plan, Undone};
+use crate::runtime::outline::ForkPoint;
+use crate::runtime::undo::{self, Action, Journal, Plan, Undone, Wanted};
 use crate::tui::diff_view;
 use crate::tui::line::Line;
 use crate::tui::style::Attributes;
@@ -17,58 +20,95 @@ use std::path::PathBuf;
 /// Diff rows shown for a file.
 const DIFF_ROWS: usize = 60;
 
-/// `/undo`: undoes the last change, or the last `n`.
+/// `/undo`: undoes what changed since the last prompt, or the last `n` changes.
 pub fn run(app: &mut App, arguments: &str) {
-    let count = match arguments {
-        "" => 1,
-        "all" => usize::MAX,
+    let wanted = match arguments {
+        "" => Wanted::LastPrompt,
+        "all" => Wanted::Steps(usize::MAX),
         number => match number.parse() {
-            Ok(count @ 1..) => count,
+            Ok(count @ 1..) => Wanted::Steps(count),
             _ => return app.error("Usage: /undo [number of changes, or all]"),
         },
     };
+    plan(app, wanted, None);
+}
+
+/// `/rewind`: lists the prompts to go back to.
+pub fn rewind(app: &mut App, _: &str) {
+    let control = app.control.clone();
+    app.find_out("rewind", move || Effect::ListRewinds(control.tree().fork_points()));
+}
+
+pub fn list_prompts(app: &mut App, points: &[ForkPoint]) {
+    match points.is_empty() {
+        true => app.note("No prompts to go back to"),
+        false => app.open(fork::rewind(points)),
+    }
+}
+
+pub fn ask_rewind(app: &mut App, id: String) {
+    let text = "What comes after the prompt stays in the session's tree.";
+    let answers = ["Conversation and files", "Conversation", "Files"];
+    let then = move |answer| match answer {
+        Some(answer) => vec![Effect::Rewind { id, files: answer != 1, conversation: answer != 2 }],
+        None => vec![Effect::Call("/rewind")],
+    };
+    app.open(question("What goes back to before this prompt?", text, &answers, then));
+}
+
+pub fn rewind_to(app: &mut App, id: String, files: bool, conversation: bool) {
+    match files {
+        true => plan(app, Wanted::Since(id.clone()), conversation.then_some(id)),
+        false => tree::navigate(app, id, None),
+    }
+}
+
+/// Finds out what an undo would do. The conversation then goes to the entry `goes_to`.
+fn plan(app: &mut App, wanted: Wanted, goes_to: Option<String>) {
     if !app.control.is_idle() {
         // It would not know what has become of its files.
-        return app.warn("Wait for the end of the run before /undo");
+        return app.warn("Wait for the end of the run before files are taken back");
     }
     let Some(session) = app.control.snapshot().session_file else {
         return app
             .say(Weight::Warning, "This session is not stored, and so are no earlier contents of files");
     };
-    let home = app.control.log().header().cwd.clone();
+    let control = app.control.clone();
     let store = app.store.clone();
     app.find_out("undo", move || {
         let journal = Journal::new(&session);
-        let steps = match journal.steps() {
-            Ok(steps) => steps,
-            Err(error) => {
-                return Effect::Say(Weight::Error, format!("Could not read what can be undone: {error}"));
-            }
+        let (home, chosen) = {
+            let log = control.log();
+            (log.header().cwd.clone(), undo::choose(&journal, Some(&log), &wanted))
         };
-        let first = steps.len().saturating_sub(count);
-        let plans = undo::plan(&journal, steps.get(first..).unwrap_or_default());
-        let doubts = undo::doubts(&session, &home, &store, &plans);
-        let plans = plans.into_iter().map(|plan| {
+        let chosen = match chosen {
+            Ok(chosen) => chosen,
+            Err(reason) => return Effect::Say(Weight::Error, reason),
+        };
+        let doubts = undo::doubts(&session, &home, &store, &chosen.plans);
+        let plans = chosen.plans.into_iter().map(|plan| {
             let diff = undo::preview(&journal, &plan);
             (plan, diff)
         });
         let plans = plans.collect();
-        Effect::PlanUndo(Box::new(UndoPlan { session, plans, doubts }))
+        Effect::PlanUndo(Box::new(UndoPlan { session, plans, doubts, unseen: chosen.unseen, goes_to }))
     });
 }
 
 /// Shows the planned undo, and asks.
 pub fn ask(app: &mut App, planned: UndoPlan) {
-    let UndoPlan { session, plans, doubts } = planned;
+    let UndoPlan { session, plans, doubts, unseen, goes_to } = planned;
     let is_open = |(plan, _): &(Plan, _)| matches!(plan.action, Action::Restore | Action::Remove);
-    if plans.is_empty() {
-        return app.note("There is nothing to undo");
-    }
+    unseen.iter().for_each(|text| app.warn(text));
     let look = app.config.look();
     let lines: Vec<Line> = plans.iter().flat_map(|(plan, diff)| file(plan, diff.as_deref(), &look)).collect();
     app.print(lines);
     if !plans.iter().any(is_open) {
-        return app.note("There is nothing to undo");
+        app.note("There is nothing to undo");
+        if let Some(id) = goes_to {
+            tree::navigate(app, id, None);
+        }
+        return;
     }
     let conflicts = plans.iter().filter(|(plan, _)| plan.conflict.is_some()).count();
     let mut text = match conflicts {
@@ -89,29 +129,37 @@ pub fn ask(app: &mut App, planned: UndoPlan) {
             _ => return vec![Effect::Note("Nothing was undone".to_owned())],
         };
         let plans = plans.into_iter().map(|(plan, _)| plan).collect();
-        vec![Effect::Undo { session, plans, forces }]
+        vec![Effect::Undo { session, plans, forces, goes_to }]
     };
     app.open(question("Undo changes of files?", &text, answers, then));
 }
 
 /// Undoes on the session's thread, so that no run can begin meanwhile.
-pub fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool) {
+pub fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool, goes_to: Option<String>) {
     app.run(move |conversation, feed| {
         let backend = conversation.workspace().backend.clone();
         let done = undo::carry_out(&Journal::new(&session), plans, forces, backend.sandbox());
-        let problem = conversation.note_undone(&done).err().map(|Fatal(reason)| reason);
-        feed.effect(Effect::Undone { done, problem });
+        // A conversation that goes back as well never saw the changes.
+        let noted = match goes_to {
+            Some(_) => Ok(()),
+            None => conversation.note_undone(&done),
+        };
+        let problem = noted.err().map(|Fatal(reason)| reason);
+        feed.effect(Effect::Undone { done, problem, goes_to });
     });
 }
 
 /// Shows what was undone.
-pub fn undone(app: &mut App, done: &[Undone], problem: Option<&str>) {
+pub fn undone(app: &mut App, done: &[Undone], problem: Option<&str>, goes_to: Option<String>) {
     let look = app.config.look();
     let lines = done.iter().flat_map(|done| result(done, &look));
     let lines: Vec<Line> = std::iter::once(Line::new()).chain(lines).collect();
     app.print(lines);
     if let Some(reason) = problem {
         app.warn(&format!("The model is not told: {reason}"));
+    }
+    if let Some(id) = goes_to {
+        tree::navigate(app, id, None);
     }
 }
 
@@ -125,11 +173,7 @@ fn file(plan: &Plan, diff: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     };
     let mut title = Line::of(what, look.style(Role::ToolTitle).with(Attributes::BOLD));
     title.push(&format!(" {}", look.path(&plan.path)), look.style(Role::Accent));
-    let problem = match &plan.action {
-        Action::Impossible(why) => Some(why),
-        _ => plan.conflict.as_ref(),
-    };
-    if let Some(problem) = problem {
+    if let Some(problem) = plan.problem() {
         title.push(&format!(": {problem}"), look.style(Role::Warning));
     }
     let width = look.width.saturating_sub(2).max(1);

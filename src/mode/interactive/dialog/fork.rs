@@ -1,4 +1,4 @@
-//! The list of `/fork`: the prompts to fork before.
+//! The lists of `/fork` and `/rewind`: the prompts of the session.
 
 use super::frame::inside;
 use super::list::{ListDialog, Rows};
@@ -15,10 +15,41 @@ use crate::tui::theme::Role;
 /// Characters of a prompt that a row can show.
 const TEXT_MAX: usize = 300;
 
-pub struct Fork;
+/// What a list of prompts is for.
+pub struct Prompts {
+    title: &'static str,
+    about: &'static str,
+    hints: [(Action, &'static str); 2],
+    then: fn(String) -> Effect,
+}
 
-/// The list, with the last prompt selected.
-pub fn fork(points: &[ForkPoint]) -> ListDialog<Fork> {
+/// The prompts to fork before, with the last one selected.
+pub fn fork(points: &[ForkPoint]) -> ListDialog<Prompts> {
+    list(
+        points,
+        Prompts {
+            title: "Fork from Message",
+            about: "Select a user message to copy the active path up to that point into a new session",
+            hints: [(Action::SELECT_CONFIRM, "fork"), (Action::SELECT_CANCEL, "cancel")],
+            then: Effect::Fork,
+        },
+    )
+}
+
+/// The prompts to go back to, with the last one selected.
+pub fn rewind(points: &[ForkPoint]) -> ListDialog<Prompts> {
+    list(
+        points,
+        Prompts {
+            title: "Rewind",
+            about: "Conversation, files or both go back to before a prompt",
+            hints: [(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "cancel")],
+            then: Effect::AskRewind,
+        },
+    )
+}
+
+fn list(points: &[ForkPoint], prompts: Prompts) -> ListDialog<Prompts> {
     let items = points.iter().map(|point| {
         let words = point.text.chars().take(TEXT_MAX).collect::<String>();
         let words: Vec<&str> = words.split_whitespace().collect();
@@ -26,27 +57,26 @@ pub fn fork(points: &[ForkPoint]) -> ListDialog<Fork> {
     });
     let mut list = List::new(items.collect()).searchable();
     list.select(points.len().saturating_sub(1));
-    ListDialog::new(list, Fork)
+    ListDialog::new(list, prompts)
 }
 
-impl Rows for Fork {
+impl Rows for Prompts {
     fn head(&self, look: &Look<'_>) -> Vec<Line> {
         let title = look.style(Role::Text).with(Attributes::BOLD);
-        let about = "Select a user message to copy the active path up to that point into a new session";
         vec![
-            Line::of("Fork from Message", title),
-            Line::of(about, look.style(Role::Muted)).cut(inside(look)),
+            Line::of(self.title, title),
+            Line::of(self.about, look.style(Role::Muted)).cut(inside(look)),
             Line::new(),
         ]
     }
 
     fn hints(&self) -> &[(Action, &'static str)] {
-        &[(Action::SELECT_CONFIRM, "fork"), (Action::SELECT_CANCEL, "cancel")]
+        &self.hints
     }
 
     fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
-        let id = list.selected().map(|item| Effect::Fork(item.value.clone()));
-        std::iter::once(Effect::Close).chain(id).collect()
+        let chosen = list.selected().map(|item| (self.then)(item.value.clone()));
+        std::iter::once(Effect::Close).chain(chosen).collect()
     }
 }
 

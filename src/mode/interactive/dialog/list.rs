@@ -11,6 +11,7 @@ use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Picked};
+use crate::tui::wrap::wrap;
 
 /// Content and actions of a list.
 pub trait Rows {
@@ -31,9 +32,9 @@ pub trait Rows {
     /// Key hints for the last line.
     fn hints(&self) -> &[(Action, &'static str)];
 
-    /// The last line: the key hints.
-    fn hint_line(&self, look: &Look<'_>) -> Line {
-        keys(self.hints(), look)
+    /// The last lines: the key hints.
+    fn hint_lines(&self, look: &Look<'_>) -> Vec<Line> {
+        wrap(&keys(self.hints(), look), inside(look))
     }
 
     /// Rows taken by everything except the list and its head: rules, search, counter, a blank, detail, hints.
@@ -51,7 +52,9 @@ pub trait Rows {
     fn body(&mut self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = self.head(look);
         let detail = self.detail(list.selected(), look);
-        list.set_rows(list_rows(rows, &mut body, self.other_rows(detail.len()), self.rows_max()));
+        let hints = self.hint_lines(look);
+        let others = self.other_rows(detail.len()) + hints.len().saturating_sub(1);
+        list.set_rows(list_rows(rows, &mut body, others, self.rows_max()));
         match self.nothing(look) {
             Some(text) => body.extend(text),
             None => {
@@ -60,7 +63,7 @@ pub trait Rows {
                 body.extend(detail);
             }
         }
-        body.push(self.hint_line(look));
+        body.extend(hints);
         body
     }
 
@@ -104,14 +107,36 @@ pub struct ListDialog<R> {
     pub rows: R,
 }
 
+/// Screens with no more rows show the list and what is typed, nothing else.
+const LOW: usize = 7;
+
 impl<R: Rows> ListDialog<R> {
     pub fn new(list: List, rows: R) -> Self {
         Self { list, rows }
+    }
+
+    /// The dialog in so few rows that only the list has room, or what is typed besides it.
+    fn low(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let mut detail = self.rows.detail(self.list.selected(), look);
+        let typed = detail.iter().position(|line| line.cursor.is_some());
+        let detail = typed.map(|at| detail.split_off(at)).unwrap_or_default();
+        // The search, a heading and the position take rows, too.
+        self.list.set_rows(rows.saturating_sub(detail.len() + 3).max(1));
+        let mut lines = match self.rows.nothing(look) {
+            Some(text) => text,
+            None => self.list.render(look.width, &look.looks()),
+        };
+        lines.truncate(rows.saturating_sub(detail.len()).max(1));
+        lines.extend(detail);
+        lines.iter().map(|line| line.cut(look.width)).collect()
     }
 }
 
 impl<R: Rows> Dialog for ListDialog<R> {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        if rows <= LOW {
+            return self.low(look, rows);
+        }
         indented(self.rows.body(&mut self.list, look, rows), look, rows)
     }
 

@@ -5,17 +5,22 @@
 
 pub mod approve;
 pub mod compose;
+pub mod context;
 pub mod fork;
 mod frame;
+pub mod hotkeys;
 pub mod list;
 pub mod login;
 pub mod model;
 pub mod model_levels;
+pub mod permissions;
 pub mod question;
 pub mod scope;
 pub mod sessions;
+mod setting_value;
 pub mod settings;
 pub mod sign_in;
+pub mod switches;
 #[cfg(test)]
 pub mod testing;
 pub mod theme;
@@ -81,6 +86,10 @@ impl Dialogs {
 
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    pub fn count(&self) -> usize {
+        self.open.len()
     }
 
     /// True if work waits for the answer of an open dialog.

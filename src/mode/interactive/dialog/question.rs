@@ -62,7 +62,7 @@ impl Rows for Question {
         let mut body = self.head(look);
         let answers = list.render(width, &look.looks());
         // A long text must not push the answers off the screen.
-        let room = rows.saturating_sub(answers.len() + 4).max(2);
+        let room = rows.saturating_sub(answers.len() + 4).max(1);
         if body.len() > room {
             let hidden = body.len() - (room - 1);
             body.truncate(room - 1);

@@ -6,11 +6,12 @@
 use super::frame::{inside, keys, text, title};
 use super::list::{ListDialog, Rows};
 use super::model_levels;
+use super::setting_value::{self, with_unit};
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, ThemeFor, Update};
 use crate::mode::interactive::look::Look;
 use crate::runtime::settings::form::Form;
-use crate::runtime::settings::table::{self, GROUPS, Key as Row, Preset};
+use crate::runtime::settings::table::{self, GROUPS, Key as Row};
 use crate::runtime::settings::{Origin, Settings, without_password};
 use crate::tui::key::{Code, Key};
 use crate::tui::keymap::{Action, SELECT};
@@ -37,7 +38,7 @@ const USUAL: &[(&str, &str)] = &[
     ("httpIdleTimeoutMs", "HTTP idle timeout"),
     ("hideThinkingBlock", "Hide thinking"),
     ("quietStartup", "Quiet startup"),
-    ("enableInstallTelemetry", "Install telemetry"),
+    ("enableInstallTelemetry", "Name pi to OpenRouter, NVIDIA"),
     ("defaultProjectTrust", "Default project trust"),
     ("doubleEscapeAction", "Double-escape action"),
     ("treeFilterMode", "Tree filter mode"),
@@ -98,6 +99,8 @@ impl Counts {
 pub struct SettingRows {
     rows: Vec<&'static Row>,
     settings: Box<Settings>,
+    /// Name of the theme in use.
+    theme: String,
     /// The row being edited.
     editing: Option<(&'static Row, TextInput)>,
     /// Path of the row that was changed last.
@@ -106,12 +109,13 @@ pub struct SettingRows {
     result: String,
 }
 
-pub fn settings(settings: Settings) -> ListDialog<SettingRows> {
+pub fn settings(settings: Settings, config: &UiConfig) -> ListDialog<SettingRows> {
     let usual = USUAL.iter().filter_map(|(path, _)| table::find(path));
     let others = table::keys().filter(|row| !is_usual(row.path));
     let rows = SettingRows {
         rows: usual.chain(others).collect(),
         settings: Box::new(settings),
+        theme: config.theme.name.clone(),
         editing: None,
         changed: "",
         result: String::new(),
@@ -126,7 +130,7 @@ impl SettingRows {
         let items = self.rows.iter().map(|row| {
             let label = label(row.path);
             Item::new(row.path, &label)
-                .setting(&own(&self.settings, row))
+                .setting(&setting_value::shown(&self.settings, row, &self.theme))
                 .about(&note(&self.settings, row))
                 .group(group(row.path))
                 .search(format!("{label} {}", row.path))
@@ -248,28 +252,20 @@ fn label(path: &str) -> String {
     label
 }
 
-/// Value in the user's settings, or the default.
+/// Value in the user's settings, or the default, as it is typed.
 fn own(settings: &Settings, row: &Row) -> String {
-    match (settings.of_user(row.path), row.preset) {
-        (Some(value), _) => shown(value),
-        (None, Preset::Told("")) => "not set".to_owned(),
-        (None, Preset::Told(words)) => words.replace('`', ""),
-        (None, preset) => shown(&preset.value().unwrap_or_default()),
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match without_password(value) {
-        Value::String(text) if text.trim().is_empty() => format!("{text:?}"),
-        Value::String(text) => text,
-        value => value.to_string(),
+    let value = settings.of_user(row.path).cloned().or_else(|| row.preset.value());
+    match value.map(|value| without_password(&value)) {
+        Some(Value::String(text)) => text,
+        Some(value) => value.to_string(),
+        None => String::new(),
     }
 }
 
 fn note(settings: &Settings, row: &Row) -> String {
     match settings.origin(row.path) {
         Origin::Project => {
-            let value = settings.get(row.path).map(shown);
+            let value = settings.get(row.path).map(|value| with_unit(row.path, value));
             format!("project: {}", value.unwrap_or_default())
         }
         Origin::Default | Origin::User => String::new(),
@@ -324,12 +320,12 @@ impl Rows for SettingRows {
         }
     }
 
-    fn hint_line(&self, look: &Look<'_>) -> Line {
+    fn hint_lines(&self, look: &Look<'_>) -> Vec<Line> {
         let mut hints = keys(self.hints(), look);
         if self.editing.is_none() {
             hints.push(", delete for the default", look.style(Role::Muted));
         }
-        hints
+        wrap(&hints, inside(look))
     }
 
     fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
@@ -364,9 +360,10 @@ impl Rows for SettingRows {
         self.editing.is_some()
     }
 
-    fn update(&mut self, update: &mut Update, list: &mut List, _: &UiConfig) {
+    fn update(&mut self, update: &mut Update, list: &mut List, config: &UiConfig) {
         if let Update::Settings { settings, result } = update {
             self.settings.clone_from(settings);
+            self.theme.clone_from(&config.theme.name);
             self.fill(list);
             match result {
                 Some(Ok(())) => Counts::of(self.changed).text().clone_into(&mut self.result),
@@ -385,14 +382,19 @@ mod tests {
 
     #[test]
     fn every_setting_has_a_row_and_a_name_of_its_own() {
-        let dialog = settings(Settings::default());
-        assert_eq!(dialog.rows.rows.len(), table::keys().count());
-        let mut labels: Vec<String> = dialog.rows.rows.iter().map(|row| label(row.path)).collect();
+        let mut rows = Vec::new();
+        Shown::new(|config| {
+            let dialog = settings(Settings::default(), config);
+            rows.clone_from(&dialog.rows.rows);
+            dialog
+        });
+        assert_eq!(rows.len(), table::keys().count());
+        let mut labels: Vec<String> = rows.iter().map(|row| label(row.path)).collect();
         assert!(labels.contains(&"Limits: session cost".to_owned()));
         labels.sort_unstable();
         labels.dedup();
-        assert_eq!(labels.len(), dialog.rows.rows.len());
-        for row in &dialog.rows.rows {
+        assert_eq!(labels.len(), rows.len());
+        for row in &rows {
             for value in values(row) {
                 assert!(row.form.read(&value).is_some(), "{} {value}", row.path);
             }
@@ -401,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_change_is_asked_for_and_its_result_is_shown() {
-        let mut shown = Shown::new(|_| settings(Settings::default()));
+        let mut shown = Shown::new(|config| settings(Settings::default(), config));
         shown.type_text("limits: turns");
         assert!(shown.press("enter").is_empty());
         shown.type_text("many");

@@ -42,6 +42,10 @@ impl Shown {
         self.dialog.update(&mut update, &self.config);
     }
 
+    pub fn set_rows(&mut self, rows: usize) {
+        self.config.size.rows = rows;
+    }
+
     /// The dialog as drawn; checks that no line is wider than the screen.
     #[track_caller]
     pub fn text(&mut self, columns: usize) -> String {

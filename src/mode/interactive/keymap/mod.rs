@@ -1,6 +1,6 @@
 //! Keys of the application: actions besides those of editor and lists, and the contexts that use them.
 //!
-//! Names and defaults are those of the reference's `keybindings.json`.
+//! Names and defaults are those of the reference's `keybindings.json`; `app.permissions.cycle` is pi's own.
 
 use crate::tui::keymap::{Action, Application, EDITOR, Keymap, Platform, SELECT, actions};
 
@@ -24,6 +24,7 @@ pub const MAIN: &[Action] = &[
     AppAction::MODEL_CYCLE_BACKWARD,
     AppAction::THINKING_CYCLE,
     AppAction::THINKING_TOGGLE,
+    AppAction::PERMISSIONS_CYCLE,
     AppAction::TOOLS_EXPAND,
     AppAction::MESSAGE_COPY,
     AppAction::MESSAGE_FOLLOW_UP,
@@ -137,6 +138,7 @@ actions! {
         EXIT "app.exit" ["ctrl+d"] "Quit, if the editor is empty";
         SUSPEND "app.suspend" ["ctrl+z"] "Suspend; the shell's `fg` comes back";
         EXTERNAL_EDITOR "app.editor.external" ["ctrl+g"] "Write in an editor of your own";
+        PERMISSIONS_CYCLE "app.permissions.cycle" ["alt+m"] "Next mode of approval: ask before changes, before all, never, read only";
         PASTE_IMAGE "app.clipboard.pasteImage" ["ctrl+v"] wsl ["alt+v" "ctrl+v"] "Paste an image, or else text";
     }
     "Sessions" {

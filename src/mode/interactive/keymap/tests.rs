@@ -160,11 +160,11 @@ fn linux_inside_of_windows_has_its_own_defaults() {
 #[test]
 fn the_keys_are_listed_as_they_are() {
     let file = json!({"app.exit": ["f10", "ctrl+|"], "app.clear": []});
-    let text = load(&file).0.hotkeys();
-    assert!(text.contains("| `F10` / `Ctrl+\\|` | Quit, if the editor is empty |"));
-    assert!(text.contains("| `PageUp` / `Ctrl+PageUp` | Up a page |"));
-    assert!(!text.contains("Empty the editor"));
-    assert!(text.starts_with("**Cursor**\n\n| Key | Action |"));
+    let keymap = load(&file).0;
+    let rows: Vec<_> = keymap.hotkeys().collect();
+    assert!(rows.contains(&("Application", "F10 / Ctrl+|".to_owned(), "Quit, if the editor is empty")));
+    assert!(rows.contains(&("Cursor", "PageUp / Ctrl+PageUp".to_owned(), "Up a page")));
+    assert!(!rows.iter().any(|(_, _, about)| about.contains("Empty the editor")));
 }
 
 #[test]

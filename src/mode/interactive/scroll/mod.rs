@@ -117,6 +117,14 @@ impl Scroll {
         }
     }
 
+    /// Opens a search from the topmost row on.
+    pub fn begin_search(&mut self) {
+        self.search = Some(Search::new(match self.top {
+            Top::End => self.first,
+            Top::At { item, line } => (item, line),
+        }));
+    }
+
     /// Handles a key; false if it has no meaning for the view.
     pub fn key(&mut self, key: &Key, keymap: &Keymap, pages: &Pages<'_>) -> bool {
         let action = match &mut self.search {
@@ -142,7 +150,7 @@ impl Scroll {
             AppAction::VIEW_BOTTOM => self.go_to_end(),
             AppAction::VIEW_PREVIOUS_PROMPT => self.go_to_prompt(false, pages),
             AppAction::VIEW_NEXT_PROMPT => self.go_to_prompt(true, pages),
-            AppAction::VIEW_SEARCH => self.search = Some(Search::new()),
+            AppAction::VIEW_SEARCH => self.begin_search(),
             AppAction::VIEW_SEARCH_NEXT => self.go_to_match(true, pages),
             AppAction::VIEW_SEARCH_PREVIOUS => self.go_to_match(false, pages),
             AppAction::VIEW_SEARCH_CLOSE => self.search = None,

@@ -17,11 +17,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// Members by process id, with their start times.
 pub type Known = BTreeMap<i32, String>;
+
+/// The processes that were there before a command started, sorted, each with its session. None of them is a
+/// member. An id is reused together with that of its session only after both have gone.
+pub type Strangers = Arc<Vec<(i32, i32)>>;
+
+/// The processes found by the last search.
+static SEEN: Mutex<Option<Strangers>> = Mutex::new(None);
+
+/// The strangers of a command that starts now: those found by an earlier search.
+pub fn strangers() -> Strangers {
+    SEEN.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+}
 
 /// Checks before a process in `execve` counts as foreign, and the pause between them.
 const EXEC_LOOKS_MAX: u32 = 500;
@@ -31,23 +44,32 @@ const EMPTY_LOOKS: u32 = 3;
 /// Bytes of an environment that are read at once.
 const ENVIRON_BYTES: usize = 64 << 10;
 
-/// The living members; `known` are those of the last call, and is updated.
-pub fn members(marker: &str, group: Number, known: &mut Known) -> Vec<Survivor> {
+/// The living members; `known` are those of the last call, and is updated. `strangers` are not looked at: reading
+/// the environment of every process of the machine costs more than most commands.
+pub fn members(marker: &str, group: Number, strangers: &Strangers, known: &mut Known) -> Vec<Survivor> {
     let mark = format!("{MARKER}={marker}\0");
     let own = std::process::id().cast_signed();
     let mut open: Vec<i32> = Vec::new();
     let mut in_session: Vec<i32> = Vec::new();
     let mut is_ours = !group.is_reaped;
     let mut environ = vec![0; ENVIRON_BYTES];
+    let mut seen = Vec::with_capacity(strangers.len() + 16);
     for pid in numbers(Path::new("/proc")).filter(|&pid| pid != own) {
+        let session = session_of(pid);
+        seen.push((pid, session));
+        if strangers.binary_search(&(pid, session)).is_ok() {
+            continue;
+        }
         let mut is_member = || is_known(pid, known) || is_marked(pid, &mark, &mut environ);
-        if session_of(pid) == group.id {
+        if session == group.id {
             is_ours = is_ours || is_member();
             in_session.push(pid);
         } else if is_member() {
             open.push(pid);
         }
     }
+    seen.sort_unstable();
+    *SEEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
     if is_ours {
         open.append(&mut in_session);
     }
@@ -207,6 +229,29 @@ mod tests {
         assert!(facts.has_program() && !facts.has_ended() && !facts.may_be_starting());
         assert!(Facts::parse("12 (a").is_none());
         assert!(Facts::parse("").is_none());
+    }
+
+    #[test]
+    fn who_was_there_before_is_no_member_and_who_came_later_is_looked_at() {
+        let sleeper = |mark: &str| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("300").env(MARKER, mark).spawn().unwrap()
+        };
+        let group = Number { id: i32::MAX, is_reaped: true };
+        let find = |mark: &str, strangers: &Strangers| -> Vec<u32> {
+            let found = members(mark, group, strangers, &mut Known::new());
+            found.into_iter().map(|survivor| survivor.pid.cast_unsigned()).collect()
+        };
+        let mark = format!("test-{}", std::process::id());
+        let mut early = sleeper(&mark);
+        assert_eq!(find(&mark, &Strangers::default()), [early.id()]);
+        let before = strangers();
+        let mut late = sleeper(&mark);
+        assert_eq!(find(&mark, &before), [late.id()]);
+        for child in [&mut early, &mut late] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod look;
 
 use super::group::{Group, Number, send};
 use crate::tools::backend::Survivor;
-use look::Known;
+use look::{Known, Strangers};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -50,11 +50,21 @@ pub struct Family {
     group: Arc<Group>,
     /// The processes found by the last check.
     known: Arc<Mutex<Known>>,
+    strangers: Strangers,
+}
+
+/// What is known of the processes of the machine before a command starts.
+pub struct Before(Strangers);
+
+impl Before {
+    pub fn now() -> Self {
+        Self(look::strangers())
+    }
 }
 
 impl Family {
-    pub fn new(id: u64, group: Arc<Group>) -> Self {
-        Self { id, group, known: Arc::default() }
+    pub fn new(id: u64, group: Arc<Group>, before: Before) -> Self {
+        Self { id, group, known: Arc::default(), strangers: before.0 }
     }
 
     pub fn group(&self) -> &Group {
@@ -70,7 +80,7 @@ impl Family {
     /// The living processes.
     pub fn members(&self) -> Vec<Survivor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        look::members(&marker(self.id), self.group.number(), &mut known)
+        look::members(&marker(self.id), self.group.number(), &self.strangers, &mut known)
     }
 
     /// Sends TERM to all processes. Stopped processes are continued, so that they receive it.
@@ -139,7 +149,7 @@ impl Orphans {
     }
 
     fn members(&mut self) -> Vec<Survivor> {
-        look::members(&self.marker, self.number, &mut self.known)
+        look::members(&self.marker, self.number, &Strangers::default(), &mut self.known)
     }
 }
 

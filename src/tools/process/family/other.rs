@@ -6,7 +6,12 @@ use crate::tools::backend::Survivor;
 /// Empty, since a group has only a number.
 pub type Known = ();
 
-pub fn members(_: &str, group: Number, _: &mut Known) -> Vec<Survivor> {
+/// Empty, since the group is all that is looked at.
+pub type Strangers = ();
+
+pub fn strangers() -> Strangers {}
+
+pub fn members(_: &str, group: Number, _: &Strangers, _: &mut Known) -> Vec<Survivor> {
     let group = group.is_alive().then(|| Survivor { pid: group.id, name: "process group".into() });
     group.into_iter().collect()
 }

@@ -53,6 +53,7 @@ impl World {
             cwd: self.path(self.cwd),
             env: std::env::vars_os().collect(),
             keep_background: false,
+            input: None,
         };
         let mut child = self.backend.spawn(&command).expect("a shell");
         let (mut output, mut buffer) = (Vec::new(), [0; 4096]);

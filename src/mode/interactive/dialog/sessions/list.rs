@@ -113,7 +113,7 @@ impl Sessions {
     pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by(|a, b| {
             let (a, b) = (&a.info, &b.info);
-            b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path))
+            b.by_activity(a).then_with(|| b.path.cmp(&a.path))
         });
         Self { infos: Arc::new(entries.iter().map(|entry| entry.info.clone()).collect()), entries }
     }

@@ -3,7 +3,6 @@
 use super::*;
 use crate::mode::interactive::keymap::defaults;
 use crate::mode::interactive::testing::Bench;
-use crate::runtime::BUILTIN;
 use crate::runtime::control::user_message;
 use crate::runtime::outline::{Item, Preview};
 use crate::tui::theme::Theme;
@@ -47,20 +46,10 @@ fn press(tree: &mut Tree, keys: &str) -> String {
 fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
     let (theme, keymap) = (Theme::dark(), defaults());
     let look = Look {
-        theme: &theme,
-        keymap: &keymap,
-        width: columns,
-        hyperlinks: false,
         code_indent: "",
-        is_open: false,
-        hides_thinking: false,
-        is_plain: false,
-        is_compact: false,
-        has_backgrounds: true,
         cwd: Path::new("/"),
         home: Path::new("/"),
-        describer: &BUILTIN,
-        pad: 1,
+        ..Look::testing(&theme, &keymap, columns)
     };
     let lines = tree.draw(&look, rows);
     for line in &lines {

@@ -1,4 +1,5 @@
-//! The interface of ACP mode to the command line: opening sessions from flags and settings.
+//! The interface of modes that open sessions for a client to the command line, which makes sessions from flags and
+//! settings.
 
 use crate::runtime::CancelToken;
 use crate::runtime::backend::Over;
@@ -21,6 +22,18 @@ pub trait Host: Send + 'static {
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
 
+    /// Opens a session that only runs tools: without a key it gets a model that sends nothing.
+    fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal>;
+
+    /// The conversation of the stored session with this id, in Markdown.
+    fn read(&mut self, id: &str) -> Result<String, Refusal>;
+
+    /// Removes the stored session with this id, with all that belongs to it.
+    fn delete(&mut self, id: &str) -> Result<(), Refusal>;
+
+    /// Removes the stored sign-in that a new session would use.
+    fn sign_out(&mut self, cancel: &CancelToken) -> Result<(), String>;
+
     /// The stored sessions of `cwd`, or all.
     fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal>;
 }
@@ -40,6 +53,7 @@ pub enum Refusal {
 pub struct Listed {
     pub session_id: String,
     pub cwd: String,
+    /// The session's name, or its first prompt.
     pub title: String,
     /// Time of the last change, in ISO 8601.
     pub updated_at: String,

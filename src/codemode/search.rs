@@ -3,6 +3,7 @@
 //! A tool that has more of the words goes before one that has fewer; a word in the name counts more than any number of
 //! mentions; a query that is a tool's name finds that tool first.
 
+use crate::agent::tool::ToolInfo;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,16 @@ pub struct Document {
 }
 
 impl Document {
+    /// What is known of a tool of this program.
+    pub fn of(info: &ToolInfo) -> Self {
+        let about = info.namespace.as_deref().map(|namespace| {
+            let parts = [&namespace.description, &namespace.instructions].into_iter().flatten();
+            parts.fold(namespace.name.clone(), |text, part| format!("{text} {part}"))
+        });
+        let spec = &info.spec;
+        Self::new(&spec.name, &spec.description, &spec.parameters, about.unwrap_or_default())
+    }
+
     pub fn new(name: &str, description: &str, schema: &Value, server: String) -> Self {
         let mut text = description.to_owned();
         add_schema(schema, schema, &mut text, &mut BTreeSet::new(), 0);

@@ -1,0 +1,202 @@
+//! The calls that a script makes: what people see of them, and what the session keeps.
+
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+/// Characters of arguments and errors that people see.
+const ARGUMENTS_SHOWN: usize = 200;
+const ERROR_MAX: usize = 500;
+/// Limits of what the session keeps: calls, bytes of one call's arguments, and of all.
+const CALLS_MAX: usize = 256;
+const ARGUMENTS_MAX: usize = 8 << 10;
+const ARGUMENTS_SUM: usize = 32 << 10;
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Running,
+    Ok,
+    Error,
+    Cancelled,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+struct Call {
+    name: String,
+    /// As JSON.
+    arguments: String,
+    status: Status,
+    begun: Instant,
+    duration_ms: u64,
+    error: String,
+}
+
+/// The calls of one script, in the order in which they began.
+pub struct Calls {
+    /// The id of the call of the script.
+    id: String,
+    all: Vec<Call>,
+    /// Calls that are too many to be kept.
+    dropped: usize,
+}
+
+impl Calls {
+    pub fn new(id: &str) -> Self {
+        Self { id: id.to_owned(), all: Vec::new(), dropped: 0 }
+    }
+
+    /// Gives the id of a new call, and its place.
+    pub fn begin(&mut self, name: &str, arguments: &Value) -> (String, usize) {
+        let at = self.all.len() + self.dropped;
+        let id = format!("{}/{}", self.id, at + 1);
+        if self.all.len() == CALLS_MAX {
+            self.dropped += 1;
+            return (id, at);
+        }
+        self.all.push(Call {
+            name: name.to_owned(),
+            arguments: arguments.to_string(),
+            status: Status::Running,
+            begun: Instant::now(),
+            duration_ms: 0,
+            error: String::new(),
+        });
+        (id, at)
+    }
+
+    pub fn end(&mut self, at: usize, status: Status, error: &str) {
+        if let Some(call) = self.all.get_mut(at) {
+            call.status = status;
+            call.duration_ms = u64::try_from(call.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            error.chars().take(ERROR_MAX).collect::<String>().clone_into(&mut call.error);
+        }
+    }
+
+    /// The script is over: what still runs was cut off.
+    pub fn close(&mut self) {
+        for call in self.all.iter_mut().filter(|call| call.status == Status::Running) {
+            call.status = Status::Cancelled;
+        }
+    }
+
+    /// The details of the result: a row for each call.
+    pub fn details(&self) -> Value {
+        let row = |(at, call): (usize, &Call)| {
+            let mut row = json!({"id": format!("{}/{}", self.id, at + 1), "name": call.name,
+                "args": shown(&call.arguments), "status": call.status.name()});
+            if matches!(call.status, Status::Ok | Status::Error) {
+                row["durationMs"] = call.duration_ms.into();
+            }
+            if !call.error.is_empty() {
+                row["error"] = call.error.as_str().into();
+            }
+            row
+        };
+        json!({"calls": self.all.iter().enumerate().map(row).collect::<Vec<_>>()})
+    }
+
+    /// What the session keeps with the result: `nestedCalls`; none if there was no call.
+    pub fn record(&self) -> Option<Value> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let (mut sum, mut is_complete) = (0, self.dropped == 0);
+        let rows: Vec<Value> = (1..)
+            .zip(&self.all)
+            .map(|(number, call)| {
+                let is_over = matches!(call.status, Status::Ok | Status::Error);
+                let status = if is_over { call.status.name() } else { "unfinished" };
+                let mut row = Map::new();
+                row.insert("id".into(), format!("{}/{number}", self.id).into());
+                row.insert("name".into(), call.name.as_str().into());
+                row.insert("status".into(), status.into());
+                let bytes = call.arguments.len();
+                if bytes > ARGUMENTS_MAX || sum + bytes > ARGUMENTS_SUM {
+                    row.insert("argumentsBytes".into(), bytes.into());
+                    is_complete = false;
+                } else {
+                    sum += bytes;
+                    row.insert("arguments".into(), serde_json::from_str(&call.arguments).unwrap_or_default());
+                }
+                if is_over {
+                    row.insert("durationMs".into(), call.duration_ms.into());
+                }
+                if !call.error.is_empty() {
+                    row.insert("error".into(), call.error.as_str().into());
+                }
+                is_complete &= is_over;
+                row.into()
+            })
+            .collect();
+        Some(json!({"calls": rows, "complete": is_complete}))
+    }
+
+    /// What was done before a script failed, for the model.
+    pub fn summary(&self) -> String {
+        if self.all.is_empty() {
+            return "No tool was called.".to_owned();
+        }
+        let calls: Vec<String> =
+            self.all.iter().map(|call| format!("{} ({})", call.name, call.status.name())).collect();
+        let more = if self.dropped > 0 { format!(" and {} more", self.dropped) } else { String::new() };
+        format!("Called before that, and not undone: {}{more}", calls.join(", "))
+    }
+}
+
+/// The beginning of a text.
+fn shown(text: &str) -> String {
+    match text.chars().count() {
+        ..=ARGUMENTS_SHOWN => text.to_owned(),
+        _ => text.chars().take(ARGUMENTS_SHOWN - 3).chain("...".chars()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_limits_and_says_so() {
+        let mut calls = Calls::new("c1");
+        assert_eq!(calls.record(), None);
+        let (id, at) = calls.begin("read", &json!({"path": "a"}));
+        assert_eq!((id.as_str(), at), ("c1/1", 0));
+        calls.end(at, Status::Ok, "");
+        let mut record = calls.record().unwrap();
+        record["calls"][0].as_object_mut().unwrap().shift_remove("durationMs");
+        let row = json!({"id": "c1/1", "name": "read", "status": "ok", "arguments": {"path": "a"}});
+        assert_eq!(record, json!({"calls": [row], "complete": true}));
+        // Arguments over the limit are left out.
+        calls.begin("write", &json!({"content": "x".repeat(ARGUMENTS_MAX)}));
+        let (_, at) = calls.begin("bash", &json!({}));
+        calls.end(at, Status::Error, &"e".repeat(600));
+        let record = calls.record().unwrap();
+        assert_eq!(
+            (&record["complete"], &record["calls"][1]["status"]),
+            (&json!(false), &json!("unfinished"))
+        );
+        assert!(record["calls"][1]["argumentsBytes"].as_u64().unwrap() > 8192);
+        assert_eq!(record["calls"][2]["error"].as_str().unwrap().len(), ERROR_MAX);
+        calls.close();
+        assert_eq!(calls.details()["calls"][1]["status"], "cancelled");
+        assert_eq!(
+            calls.summary(),
+            "Called before that, and not undone: read (ok), write (cancelled), bash (error)"
+        );
+        for _ in 0..CALLS_MAX {
+            calls.begin("ls", &json!({}));
+        }
+        assert_eq!(calls.record().unwrap()["calls"].as_array().unwrap().len(), CALLS_MAX);
+        assert!(calls.summary().ends_with(" and 3 more"), "{}", calls.summary());
+    }
+}

@@ -1,0 +1,102 @@
+//! The tool `codemode`.
+
+use super::output::Maker;
+use super::{declare, run, source, spec};
+use crate::agent::call::{Arguments, CallInfo, Kind};
+use crate::agent::tool::{Exposure, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::runtime::control::{Control, WeakControl};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+const DESCRIPTION: &str = "\
+Runs JavaScript that calls other tools; the model sees only what the script puts out. `code` is the body of an async \
+function: await and return work at the top. There are no modules, files, network or timers.
+- `await tools.NAME({...})` calls a tool, also one that is declared to you, with its arguments. It gives the tool's text \
+(a tool of an MCP server: `{ content, structuredContent?, isError? }`; an image that was read: an image block) and throws \
+an Error if the call fails. What still runs at the end is cancelled.
+- `text(value)`, `image(block or data: URL)`, `console.log(...)` and `return` put out; `exit()` ends.
+- `store(key, value)` and `load(key)` keep small values of JSON for later scripts of this session.
+- Tools that are not declared to you, such as those of MCP servers: `ALL_TOOLS` (`{ name, description }`), \
+`await searchTools(query, { limit?, namespace? })`, `await describeTool(name)`, `await describeNamespace(name)`.
+- First line, if wanted: `// @options: {\"max_output_tokens\": 10000, \"timeout_ms\": 60000}`";
+
+/// Tokens that tools which only scripts can call may take in the description.
+const LISTED_CHARS_MAX: usize = 12_000;
+
+pub struct Codemode {
+    info: ToolInfo,
+    control: WeakControl,
+}
+
+impl Codemode {
+    /// Lists the tools that only scripts can call, and that no search need find.
+    pub fn new(control: &Control) -> Self {
+        let mut description = DESCRIPTION.to_owned();
+        let all = control.tools().all();
+        let listed =
+            all.iter().map(|(tool, _)| tool.info()).filter(|info| info.exposure == Exposure::Codemode);
+        for info in listed {
+            let declared = format!("\n\n{}", declare::sample(info));
+            if description.len() + declared.len() <= DESCRIPTION.len() + LISTED_CHARS_MAX {
+                description.push_str(&declared);
+            }
+        }
+        let info = ToolInfo {
+            spec: spec(description),
+            label: super::NAME.into(),
+            snippet: Some("Run JavaScript that calls other tools".into()),
+            rules: vec![
+                "Use codemode to make many calls at once, to use what one call gives in the next, or to keep a large \
+                 result out of the conversation"
+                    .into(),
+            ],
+            // What its calls change is decided on call by call.
+            reads_only: true,
+            // A script starts no scripts.
+            exposure: Exposure::ModelOnly,
+            starts_inactive: true,
+            ..ToolInfo::default()
+        };
+        Self { info, control: control.downgrade() }
+    }
+
+    pub fn info_of(&self) -> &ToolInfo {
+        &self.info
+    }
+}
+
+impl Tool for Codemode {
+    fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        CallInfo { kind: Kind::Execute, ..CallInfo::of(arguments) }
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let begun = Instant::now();
+        let control = self.control.upgrade().ok_or_else(ToolError::aborted)?;
+        let code = call.arguments.get("code").and_then(Value::as_str).unwrap_or_default();
+        let options = source::options(code)?;
+        let outcome = run::run(&control, call, code, &options);
+        if call.cancel.is_cancelled() {
+            return Err(ToolError { details: Some(outcome.calls.details()), ..ToolError::aborted() });
+        }
+        let config = control.config();
+        let maker = Maker { workspace: &config.workspace, call, tokens_max: options.max_output_tokens };
+        let made = maker.make(&outcome, begun.elapsed());
+        let mut details = outcome.calls.details();
+        if let Some(path) = made.full_output {
+            details["fullOutputPath"] = json!(path);
+        }
+        Ok(ToolOutput {
+            content: made.content,
+            details: Some(details),
+            nested_calls: outcome.calls.record(),
+            usage: outcome.usage,
+            is_error: outcome.error.is_some(),
+            ..ToolOutput::default()
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! `tools.*`: what the session has, and calls of it.
+
+use super::{Answer, Call, unknown};
+use crate::agent::tool::ToolOutput;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+impl Call<'_> {
+    pub(super) fn tools(&self, name: &str) -> Answer {
+        let (control, params) = (self.control, self.params);
+        match name {
+            "list" => {
+                let all = control.tools().all();
+                let one = |(tool, active): &(Arc<dyn crate::agent::tool::Tool>, bool)| {
+                    let info = tool.info();
+                    json!({
+                        "name": info.spec.name,
+                        "label": info.label,
+                        "description": info.spec.description,
+                        "parameters": info.spec.parameters,
+                        "promptGuidelines": info.rules,
+                        "exposure": info.exposure.name(),
+                        "annotations": {"readOnlyHint": info.reads_only},
+                        "active": active,
+                        "sourceInfo": control.tool_source(&info.spec.name).unwrap_or_else(|| json!({
+                            "path": format!("builtin:{}", info.spec.name), "source": "builtin",
+                            "scope": "temporary", "origin": "top-level",
+                        })),
+                    })
+                };
+                Ok(json!({"tools": all.iter().map(one).collect::<Vec<_>>()}))
+            }
+            "active" => Ok(json!({"names": control.snapshot().active_tools})),
+            "setActive" => {
+                let names: Vec<String> = params.required("names")?;
+                Ok(json!({"names": control.tools().set_active(&names)}))
+            }
+            "execute" => {
+                let parent = params.optional_text("toolCallId")?.unwrap_or("call");
+                let id = format!("{parent}/{}", crate::runtime::unique_id());
+                let arguments: Map<String, Value> = params.optional("arguments")?.unwrap_or_default();
+                let progress = |output: ToolOutput| {
+                    let part = json!({"extension": self.instance.id, "id": self.id, "content": output.content,
+                        "details": output.details});
+                    if let Some(connection) = self.instance.connection() {
+                        connection.offer("tool.progress", part);
+                    }
+                };
+                let name = params.text("name")?;
+                let (output, is_error) = match params.flag("builtin")? {
+                    true => control.execute_builtin(&id, name, &arguments, &progress, self.cancel),
+                    false => control.execute(&id, name, arguments, &progress, self.cancel),
+                };
+                let mut result = json!({"content": output.content, "isError": is_error});
+                let fields = [("details", output.details), ("structuredContent", output.structured)];
+                for (name, value) in fields {
+                    if let Some(value) = value {
+                        result[name] = value;
+                    }
+                }
+                Ok(result)
+            }
+            _ => unknown(&format!("tools.{name}")),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Providers of extensions: their models, and answers that an extension streams.
+
+use super::connection::Failed;
+use super::member::Member;
+use crate::base::cancel::CancelToken;
+use crate::llm::options::Outside;
+use crate::runtime::addition::Provider;
+use crossbeam_channel::{bounded, select};
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Events that wait for the thread of a request.
+const EVENTS_MAX: usize = 256;
+
+/// Answers requests with the stream of an extension.
+struct RemoteProvider {
+    member: Arc<dyn Member>,
+    name: String,
+}
+
+impl fmt::Debug for RemoteProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteProvider({})", self.name)
+    }
+}
+
+/// The providers of an instance, and what is wrong with others.
+pub fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
+    let (mut providers, mut problems) = (Vec::new(), Vec::new());
+    for entry in &member.registration().providers {
+        let name = entry["name"].as_str().unwrap_or_default().to_owned();
+        let outside = (entry["streams"] == true)
+            .then(|| Arc::new(RemoteProvider { member: member.clone(), name }) as Arc<dyn Outside>);
+        match Provider::read(entry.clone(), outside) {
+            Ok(provider) => providers.push(provider),
+            Err(why) => problems.push(why),
+        }
+    }
+    (providers, problems)
+}
+
+impl Outside for RemoteProvider {
+    fn answer(
+        &self,
+        mut request: Value,
+        cancel: &CancelToken,
+        event: &mut dyn FnMut(&Value) -> bool,
+    ) -> Result<Value, String> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let stream = format!("s{}", LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        let connection = self.member.connection().map_err(|failed| failed.to_string())?;
+        request["extension"] = self.member.id().into();
+        (request["provider"], request["stream"]) = (self.name.as_str().into(), stream.as_str().into());
+        let (sender, events) = bounded(EVENTS_MAX);
+        self.member.attend(&stream, sender);
+        let answered = connection.begin("provider.stream", request, None, cancel).and_then(|open| {
+            loop {
+                select! {
+                    recv(events) -> one => if let Ok(one) = one && !event(&one) {
+                        connection.give_up(&open);
+                        return Err(Failed::Cancelled);
+                    },
+                    recv(open.answer) -> answer => {
+                        // Events that came before the answer.
+                        let _ = events.try_iter().all(|one| event(&one));
+                        return connection.answered(answer.ok());
+                    }
+                    recv(cancel.receiver()) -> _ => {
+                        connection.give_up(&open);
+                        return Err(Failed::Cancelled);
+                    }
+                    recv(connection.over().receiver()) -> _ => {
+                        return Err(Failed::Over(connection.end_text()));
+                    }
+                }
+            }
+        });
+        self.member.leave(&stream);
+        let answer = answered.map_err(|failed| match failed {
+            Failed::Over(how) => format!("the extension {} {how}", self.member.name()),
+            failed => failed.to_string(),
+        })?;
+        Ok(last_event(&answer))
+    }
+}
+
+/// The last event of a stream, out of the result `stopReason`, `usage`, `errorMessage`, `responseId`.
+fn last_event(answer: &Value) -> Value {
+    let reason = answer["stopReason"].as_str().unwrap_or("stop");
+    let mut event = match reason {
+        "error" | "aborted" => {
+            json!({"type": "error", "reason": reason, "errorMessage": answer["errorMessage"]})
+        }
+        reason => json!({"type": "done", "reason": reason}),
+    };
+    for name in ["usage", "responseId"] {
+        if !answer[name].is_null() {
+            event[name] = answer[name].clone();
+        }
+    }
+    event
+}

@@ -1,0 +1,77 @@
+//! Questions of extensions and tools, put to the editor's user.
+//!
+//! An editor with forms (`elicitation.form`) shows them. Another one asks as it asks for permission, if there are
+//! choices; what has to be typed is dismissed.
+
+use super::peer::Peer;
+use super::update::notice;
+use crate::mode::form::{self, NO};
+use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
+use crate::runtime::{CancelToken, unique_id};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The user of one session.
+pub struct EditorUi {
+    pub peer: Peer,
+    pub session: String,
+}
+
+impl Ui for EditorUi {
+    fn ask(&self, dialog: &Dialog<'_>, timeout: Option<Duration>, cancel: &CancelToken) -> Option<String> {
+        let (method, params) = match self.peer.capabilities().forms {
+            true => ("elicitation/create", self.form(dialog)),
+            false => ("session/request_permission", self.choice(dialog)?),
+        };
+        let result = self.peer.ask(method, &params, cancel, timeout)?.ok()?;
+        if self.peer.capabilities().forms {
+            return form::answer(&result);
+        }
+        let chosen = result.pointer("/outcome/optionId")?.as_str()?;
+        match dialog {
+            Dialog::Select { options, .. } => options.get(chosen.parse::<usize>().ok()?).cloned(),
+            _ => Some(chosen.to_owned()),
+        }
+    }
+
+    fn show(&self, change: Change) {
+        if let Change::Notify { message, severity } = change {
+            let update = notice(self.peer.capabilities(), severity.name(), &message, None);
+            self.peer.update(&self.session, &update);
+        }
+    }
+
+    fn problem(&self, problem: &Problem) {
+        let title = format!("{} failed in {}", problem.source, problem.event);
+        let update = notice(self.peer.capabilities(), "error", &title, Some(&problem.error));
+        self.peer.update(&self.session, &update);
+    }
+}
+
+impl EditorUi {
+    fn form(&self, dialog: &Dialog<'_>) -> Value {
+        let (message, schema) = form::of(dialog);
+        json!({"sessionId": self.session, "mode": "form", "message": message, "requestedSchema": schema})
+    }
+
+    /// The dialog as a request for permission; `None` if an answer has to be typed.
+    fn choice(&self, dialog: &Dialog<'_>) -> Option<Value> {
+        let option = |id: String, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let (content, options): (_, Vec<Value>) = match *dialog {
+            Dialog::Select { options, .. } => {
+                let options = options.iter().enumerate();
+                (None, options.map(|(at, name)| option(at.to_string(), name, "allow_once")).collect())
+            }
+            Dialog::Confirm { message, .. } => (
+                Some(message),
+                vec![option(YES.into(), "Yes", "allow_once"), option(NO.into(), "No", "reject_once")],
+            ),
+            Dialog::Input { .. } | Dialog::Editor { .. } => return None,
+        };
+        let content =
+            content.map(|text| json!([{"type": "content", "content": {"type": "text", "text": text}}]));
+        Some(json!({"sessionId": self.session, "options": options, "toolCall": {
+            "toolCallId": unique_id(), "title": dialog.title(), "kind": "other", "status": "pending",
+            "content": content.unwrap_or_else(|| json!([]))}}))
+    }
+}

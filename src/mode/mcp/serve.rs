@@ -1,0 +1,203 @@
+//! Handles requests: immediately, or on a thread of their own.
+
+use super::ask::ClientUi;
+use super::{Client, Peer, Reply, agent, call, reason, resource};
+use crate::jsonrpc::message::{Bad, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Message};
+use crate::mode::host::Host;
+use crate::runtime::CancelToken;
+use crate::runtime::control::Control;
+use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Revisions of the protocol, newest first. Their differences do not touch what is used here.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Calls that may run at once.
+const CALLS_MAX: usize = 32;
+
+/// Error code of a resource that does not exist.
+const NO_RESOURCE: i64 = -32002;
+
+pub struct Server(Arc<Shared>);
+
+/// What the threads of calls share.
+pub struct Shared {
+    pub peer: Peer,
+    pub host: Mutex<Box<dyn Host>>,
+    /// The session whose tools are offered.
+    pub control: Control,
+    /// True if a session can run a prompt.
+    can_run: bool,
+    /// Cancelled when the process is to end.
+    pub cancel: CancelToken,
+    calls: AtomicUsize,
+    /// The number of threads, and a signal for each end of one.
+    threads: (Mutex<usize>, Condvar),
+}
+
+impl Server {
+    pub fn new(peer: Peer, host: impl Host, control: Control, can_run: bool, cancel: CancelToken) -> Self {
+        let ui = Arc::new(ClientUi { peer: peer.clone() });
+        control.set_approver(ui.clone());
+        control.set_ui(ui);
+        Self(Arc::new(Shared {
+            peer,
+            host: Mutex::new(Box::new(host)),
+            control,
+            can_run,
+            cancel,
+            calls: AtomicUsize::new(0),
+            threads: (Mutex::new(0), Condvar::new()),
+        }))
+    }
+
+    pub fn handle(&self, message: Message) {
+        match message {
+            Message::Request { id, method, params } => self.request(&method, params, self.0.peer.reply(id)),
+            Message::Notification { method, params } if method == "notifications/cancelled" => {
+                if let Some(id) = params.get("requestId") {
+                    self.0.peer.cancel(id);
+                }
+            }
+            // Other notifications ask for nothing.
+            Message::Notification { .. } => {}
+            Message::Response { id, outcome } => self.0.peer.answered(&id, outcome),
+        }
+    }
+
+    /// Responds to a line that is not a message.
+    pub fn refuse(&self, bad: Bad) {
+        self.0.peer.reply(bad.id).refuse(&bad.failure);
+    }
+
+    /// Waits for the end of all calls.
+    pub fn finish(&self) {
+        let (count, ended) = &self.0.threads;
+        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > 0 {
+            count = ended.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn request(&self, method: &str, params: Value, reply: Reply) {
+        match method {
+            "initialize" => {
+                self.0
+                    .peer
+                    .set_capabilities(Client { forms: params["capabilities"]["elicitation"].is_object() });
+                reply.done(self.initialize(&params));
+            }
+            "ping" => reply.done(json!({})),
+            "tools/list" => reply.done(json!({"tools": self.tools()})),
+            "tools/call" => self.call(params, reply),
+            "prompts/list" => reply.done(json!({"prompts": resource::prompts(&self.0.control)})),
+            "prompts/get" => match resource::prompt(&self.0.control, &params) {
+                Ok(prompt) => reply.done(prompt),
+                Err(reason) => reply.fail(INVALID_PARAMS, reason),
+            },
+            "resources/list" => self.beside(reply, move |shared, reply| {
+                match resource::list(&mut **shared.host(), params["cursor"].as_str()) {
+                    Ok(page) => reply.done(page),
+                    Err(reason) => reply.fail(INVALID_PARAMS, reason),
+                }
+            }),
+            "resources/templates/list" => reply.done(json!({"resourceTemplates": [resource::template()]})),
+            "resources/read" => self.beside(reply, move |shared, reply| {
+                let uri = params["uri"].as_str().unwrap_or_default();
+                match resource::read(&mut **shared.host(), uri) {
+                    Ok(contents) => reply.done(contents),
+                    Err(refusal) => reply.fail(NO_RESOURCE, reason(refusal)),
+                }
+            }),
+            _ => reply.fail(METHOD_NOT_FOUND, format!("Method not found: {method}")),
+        }
+    }
+
+    fn initialize(&self, params: &Value) -> Value {
+        let asked = params["protocolVersion"].as_str().unwrap_or_default();
+        let version = VERSIONS.iter().find(|version| **version == asked).unwrap_or(&VERSIONS[0]);
+        json!({
+            "protocolVersion": version,
+            "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+            "serverInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
+            "instructions": format!("Tools work in {}.", self.0.control.config().workspace.cwd.display()),
+        })
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        let all = self.0.control.tools().all();
+        let mut tools: Vec<Value> =
+            all.iter().filter(|(_, active)| *active).map(|(tool, _)| call::declare(tool.info())).collect();
+        if self.0.can_run {
+            tools.push(agent::declare());
+        }
+        tools
+    }
+
+    fn call(&self, mut params: Value, reply: Reply) {
+        let Some(name) = params["name"].as_str().map(str::to_owned) else {
+            return reply.fail(INVALID_PARAMS, "\"name\" must be a string");
+        };
+        let arguments = match params["arguments"].take() {
+            Value::Object(arguments) => arguments,
+            Value::Null => Map::new(),
+            _ => return reply.fail(INVALID_PARAMS, "\"arguments\" must be an object"),
+        };
+        if !self.tools().iter().any(|tool| tool["name"] == *name) {
+            return reply.fail(INVALID_PARAMS, format!("Unknown tool: {name}"));
+        }
+        let token = params["_meta"]["progressToken"].take();
+        let number = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        self.beside(reply, move |shared, reply| {
+            let progress = call::Progress::new(shared.peer.clone(), token);
+            // The end of the process ends the call as its cancellation does.
+            let cancel = reply.cancel_token().clone();
+            let ends = cancel.clone();
+            let _guard = shared.cancel.on_cancel(move || ends.cancel());
+            let result = match &*name {
+                agent::NAME => agent::run(shared, &arguments, &progress, &cancel),
+                name => call::run(&shared.control, number, name, arguments, &progress, &cancel),
+            };
+            // Nothing is sent for a call that was cancelled.
+            if !cancel.is_cancelled() {
+                reply.done(result);
+            }
+        });
+    }
+
+    /// Answers a request on a thread of its own.
+    fn beside(&self, reply: Reply, answer: impl FnOnce(&Shared, Reply) + Send + 'static) {
+        let (count, _) = &self.0.threads;
+        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        if *count >= CALLS_MAX {
+            return reply.fail(INTERNAL_ERROR, format!("More than {CALLS_MAX} calls at once"));
+        }
+        let shared = self.0.clone();
+        let work = move || {
+            let ends = Ends(shared);
+            answer(&ends.0, reply);
+        };
+        if thread::Builder::new().name("call".into()).spawn(work).is_ok() {
+            *count += 1;
+        }
+    }
+}
+
+impl Shared {
+    pub fn host(&self) -> MutexGuard<'_, Box<dyn Host>> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a thread that ends, however it does.
+struct Ends(Arc<Shared>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let (count, ended) = &self.0.threads;
+        *count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ended.notify_all();
+    }
+}

@@ -1,0 +1,192 @@
+//! What a host of other extensions needs: built-in tools behind their replacements, entries, the screen.
+
+use super::rpc::client;
+use super::{hello, install, log, results};
+use crate::screen::{CTRL_C, ENTER, started};
+use crate::server::Reply;
+use crate::world;
+use serde_json::{Value, json};
+
+/// The answer to the call with this id.
+fn answer(world: &crate::agent::World, id: &str) -> Value {
+    log(world).into_iter().find(|message| message["id"] == id && message.get("result").is_some()).unwrap()
+}
+
+#[test]
+fn a_tool_in_place_of_a_builtin_one_may_run_that() {
+    let (world, server) = world([Reply::tool("t1", "read", &json!({"path": "a.txt"})), Reply::text("done")]);
+    world.write("a.txt", "from the file");
+    let mut fields = hello();
+    fields["tools"][0]["name"] = "read".into();
+    fields["tools"][0]["parameters"] = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    fields["events"] = json!(["tool_call"]);
+    let arms = r#"
+    *'"type":"tool_call"'*) ok null ;;
+    *'"method":"tool.call"'*) saved=$id
+      call b tools.execute '{"toolCallId":"t1","name":"read","arguments":{"path":"a.txt"},"builtin":true}' ;;
+    *'"id":"b"'*) ok '{"content":"mine: from the file"}' "$saved" ;;
+"#;
+    install(&world, "instead", &fields, arms);
+    world.pi().words("--model mock/m1 -p hi").run().success().stdout_is("done\n");
+    assert_eq!(results(server.requests()[1].messages()), ["mine: from the file"]);
+    let got = answer(&world, "b")["result"].clone();
+    assert_eq!((&got["isError"], &got["content"][0]["text"]), (&json!(false), &json!("from the file")));
+    // The hooks were for the outer call.
+    let asked = super::events(&world).into_iter().filter(|event| event["type"] == "tool_call").count();
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn entries_of_another_session_come_whole() {
+    let (world, _server) = world([]);
+    let arms = r#"
+    *'"method":"command.run"'*) call a session.entries '{"since":"nowhere"}'; call b ui.theme '{}'; ok null ;;
+"#;
+    install(&world, "cmd", &json!({"commands": [{"name": "do"}]}), arms);
+    let mut client = client(&world);
+    client.request("prompt", json!({"message": "/do"})).unwrap();
+    let state = client.state().unwrap();
+    client.close().unwrap();
+    let got = answer(&world, "a")["result"].clone();
+    assert_eq!((&got["since"], got["sessionId"].as_str().unwrap()), (&Value::Null, &*state.session_id));
+    assert!(!got["entries"].as_array().unwrap().is_empty());
+    assert_eq!(answer(&world, "b")["result"], json!({}));
+}
+
+const DRAWS: &str = r##"
+    *'"method":"component.render"'*'"component":"e"'*) saved=$id; call r ui.editorRender '{"width":40}' ;;
+    *'"id":"r"'*) ok '{"lines":["OWN EDITOR"]}' "$saved" ;;
+    *'"method":"component.render"'*'"component":"o"'*) ok '{"lines":["+------+","| OVER |","+------+"]}' ;;
+    *'"method":"component.input"'*'"component":"e"'*) call k ui.editorInput '{"data":"q"}' ;;
+    *'"method":"component.input"'*'"component":"o"'*) call c ui.close '{"component":"o","result":7}' ;;
+    *'"method":"command.run"'*editor*) call s ui.setEditor '{"component":"e"}'; ok null ;;
+    *'"method":"command.run"'*back*) call s ui.setEditor '{}'; ok null ;;
+    *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"}}' ;;
+    *'"id":"o"'*) ok null "$cmd" ;;
+    *'"method":"command.complete"'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
+    *'"method":"command.run"'*said*) call m session.sendMessage '{"message":{"customType":"mine","content":"plain text","display":true}}'; ok null ;;
+    *'"method":"command.run"'*entry*) call m session.appendEntry '{"customType":"kept","data":{"n":1}}'; ok null ;;
+    *'"method":"render"'*'"kind":"message"'*) ok '{"lines":["drawn: a message"]}' ;;
+    *'"method":"render"'*'"kind":"entry"'*) ok '{"lines":["drawn: an entry"]}' ;;
+    *'"method":"render"'*'"kind":"toolCall"'*) ok '{"lines":["drawn: hello is called"]}' ;;
+    *'"method":"render"'*'"kind":"toolResult"'*) ok '{"lines":["drawn: its result"]}' ;;
+    *'"method":"completer.complete"'*'#1'*) ok '{"prefix":"#1","items":[{"value":"#12","label":"#12 an issue"}]}' ;;
+    *'"method":"tool.call"'*) ok '"Hello Ada."' ;;
+    *'"type":"session_start"'*) call p ui.addCompleter '{"completer":"p1","triggers":["#"]}'
+      call w ui.setHiddenThinkingLabel '{"label":"hm"}'; ok null ;;
+"##;
+
+fn drawing() -> Value {
+    let mut fields = hello();
+    fields["tools"][0]["renders"] = json!(["call", "result"]);
+    fields["commands"] = json!([{"name": "show", "completes": true}]);
+    fields["renderers"] = json!({"messages": ["mine"], "entries": ["kept"]});
+    fields["events"] = json!(["session_start"]);
+    fields
+}
+
+#[test]
+fn an_overlay_stands_over_the_screen_until_it_is_closed() {
+    let (world, _server) = world([]);
+    install(&world, "draws", &drawing(), DRAWS);
+    let screen = started(&world, "");
+    screen.send("/show over");
+    screen.wait_for("| OVER |");
+    let shown = screen.text();
+    assert!(shown.lines().nth(1).is_some_and(|row| row.ends_with("| OVER |")), "{shown}");
+    screen.type_keys("x");
+    screen.wait_until_gone("OVER");
+    assert_eq!(answer(&world, "o")["result"], json!({"result": 7}));
+    screen.quit();
+}
+
+#[test]
+fn a_component_is_the_editor_and_pis_own_keeps_the_text() {
+    let (world, _server) = world([]);
+    install(&world, "draws", &drawing(), DRAWS);
+    let screen = started(&world, "");
+    screen.send("/show editor");
+    screen.wait_for("OWN EDITOR");
+    screen.type_keys("x");
+    // The component has typed another letter.
+    screen.wait_until("a key is drawn", |_| {
+        let drawn = log(&world).into_iter().filter(|message| message["method"] == "component.render");
+        drawn.count() >= 2 && log(&world).iter().any(|message| message["method"] == "component.input")
+    });
+    let own = answer(&world, "r")["result"].clone();
+    assert!(own["lines"].as_array().unwrap().len() >= 3 && own["cursor"]["row"] == 1, "{own}");
+    screen.type_keys(CTRL_C);
+    screen.type_keys(CTRL_C);
+    let (status, _) = screen.wait();
+    assert!(status.success());
+}
+
+#[test]
+fn messages_entries_and_calls_are_drawn_by_their_extension() {
+    let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    install(&world, "draws", &drawing(), DRAWS);
+    let screen = started(&world, "");
+    screen.send("/show said");
+    screen.wait_for("drawn: a message");
+    screen.send("/show entry");
+    screen.wait_for("drawn: an entry");
+    screen.send("hi");
+    screen.wait_for("drawn: its result");
+    let shown = screen.wait_for("done");
+    assert!(shown.contains("✓ drawn: hello is called") && shown.contains("drawn: its result"), "{shown}");
+    assert!(!shown.contains("plain text") && !shown.contains("Hello Ada."), "{shown}");
+    screen.quit();
+}
+
+#[test]
+fn an_extension_completes_words_and_arguments() {
+    let (world, _server) = world([]);
+    install(&world, "draws", &drawing(), DRAWS);
+    let screen = started(&world, "");
+    screen.wait_until("the completer is there", |_| log(&world).iter().any(|message| message["id"] == "p"));
+    screen.type_keys("fix #1");
+    screen.wait_for("#12 an issue");
+    screen.type_keys("\t");
+    screen.wait_for("fix #12");
+    screen.type_keys(CTRL_C);
+    screen.type_keys("/show o");
+    screen.wait_for("shows the overlay");
+    screen.type_keys(ENTER);
+    screen.wait_for("| OVER |");
+    screen.type_keys("x");
+    screen.wait_until_gone("OVER");
+    screen.quit();
+}
+
+#[test]
+fn keys_are_looked_at_before_they_are_typed() {
+    let (world, _server) = world([]);
+    let arms = r#"
+    *'"type":"terminal_input"'*'"data":"a"'*) ok '{"data":"b"}' ;;
+    *'"type":"terminal_input"'*'"data":"x"'*) ok '{"consume":true}' ;;
+"#;
+    install(&world, "keys", &json!({"events": ["terminal_input"]}), arms);
+    let screen = started(&world, "");
+    for key in ["q", "a", "x", "q", "a"] {
+        screen.type_keys(key);
+    }
+    screen.wait_for("qbqb");
+    screen.type_keys(CTRL_C);
+    screen.quit();
+}
+
+#[test]
+fn an_extension_that_hangs_does_not_hold_the_keyboard() {
+    let (world, _server) = world([]);
+    install(
+        &world,
+        "mute",
+        &json!({"events": ["terminal_input"]}),
+        "    *'\"type\":\"terminal_input\"'*) ;;\n",
+    );
+    let screen = started(&world, "");
+    screen.type_keys("typed");
+    screen.wait_for("typed");
+    screen.type_keys(CTRL_C);
+    screen.quit();
+}

@@ -1,0 +1,111 @@
+//! Commands in the background, and the `job` tool.
+
+use crate::server::Reply;
+use crate::world;
+use serde_json::{Value, json};
+
+fn job(arguments: &Value) -> Reply {
+    Reply::tool("j", "job", arguments)
+}
+
+#[test]
+fn the_model_starts_a_job_talks_with_it_and_is_told_of_its_end() {
+    let command = "echo ready; read line; echo got $line; exit 3";
+    let (world, server) = world([
+        Reply::tool("b", "bash", &json!({"command": command, "background": true})),
+        job(&json!({"op": "wait", "job": "j1", "pattern": "^read"})),
+        job(&json!({"op": "send", "job": "j1", "text": "this"})),
+        Reply::text("I wait for it"),
+        Reply::text("I saw it"),
+    ]);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools bash,job");
+    client.prompt("go").unwrap();
+    let requests = server.wait_for(5);
+    let text = |number: usize| requests[number].last_text();
+    assert!(text(1).starts_with("Started as job j1. Its output is in "), "{}", text(1));
+    assert_eq!(text(2), "j1 printed: ready");
+    assert_eq!(text(3), "Sent to j1");
+    // An idle agent is woken by the end.
+    assert!(text(4).starts_with("The job j1 ended with exit code 3 after"), "{}", text(4));
+    assert!(text(4).ends_with("ready\ngot this"), "{}", text(4));
+    while client.last_text().unwrap().as_deref() != Some("I saw it") {
+        client.next_event().unwrap();
+    }
+    let tools = requests[0].body["tools"].to_string();
+    assert!(tools.contains("\"background\""), "{tools}");
+    client.close().unwrap();
+}
+
+#[test]
+fn without_the_tool_nothing_runs_in_the_background() {
+    let (world, server) = world([Reply::text("ok")]);
+    world.pi().words("--model mock/m1 -p go").run().success();
+    let tools = server.requests()[0].body["tools"].to_string();
+    assert!(!tools.contains("background") && !tools.contains("\"job\""), "{tools}");
+}
+
+#[test]
+fn a_client_looks_after_jobs_which_end_with_pi() {
+    let (world, _server) = world([]);
+    for kills in [false, true] {
+        let mut client = crate::rpc::client(&world, "--model mock/m1");
+        let mut ask = |fields: Value| client.request("job", fields);
+        assert_eq!(ask(json!({"op": "list"})).unwrap()["text"], "There are no jobs");
+        let started = ask(json!({"op": "start", "command": "echo up; sleep 1000 & sleep 1000"})).unwrap();
+        let one = &started["jobs"][0];
+        assert_eq!(
+            (&one["id"], &one["running"], &one["exitCode"]),
+            (&json!("j1"), &json!(true), &json!(null))
+        );
+        let log = one["log"].as_str().unwrap().to_owned();
+        assert_eq!(
+            ask(json!({"op": "wait", "job": "j1", "pattern": "up"})).unwrap()["text"],
+            "j1 printed: up"
+        );
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "up\n");
+        let second = ask(json!({"op": "start", "command": "exit 4"})).unwrap();
+        assert_eq!(second["jobs"].as_array().unwrap().len(), 2);
+        let ended = ask(json!({"op": "wait", "job": "j2"})).unwrap();
+        assert!(ended["text"].as_str().unwrap().starts_with("j2 ended with exit code 4"), "{ended}");
+        for (fields, fault) in [
+            (json!({"op": "tail", "job": "j9"}), "Known: j1, j2"),
+            (json!({"op": "tail"}), "job is needed"),
+            (json!({"op": "fly", "job": "j1"}), "There is no op"),
+            (json!({"op": "wait", "job": "j1", "pattern": "("}), "The pattern cannot be used"),
+            (json!({"op": "wait", "job": "j1", "port": 70000}), "There is no port 70000"),
+        ] {
+            let refused = ask(fields).unwrap_err().to_string();
+            assert!(refused.contains(fault), "{refused}");
+        }
+        if kills {
+            world.wait_until_watched();
+            let pid = client.pid().to_string();
+            std::process::Command::new("kill").args(["-9", &pid]).status().unwrap();
+            drop(client);
+        } else {
+            let stopped = client.request("job", json!({"op": "stop", "job": "j1"})).unwrap();
+            assert_eq!(stopped["jobs"][0]["running"], false);
+            client.request("job", json!({"op": "start", "command": "sleep 1000"})).unwrap();
+            client.close().unwrap();
+        }
+    }
+    // What is left is looked for when the world ends.
+}
+
+#[test]
+#[cfg(feature = "interactive")]
+fn the_terminal_lists_and_stops_jobs() {
+    let (world, _server) = world([]);
+    let screen = crate::screen::started(&world, "");
+    screen.send("/jobs run echo one; echo two; sleep 1000");
+    screen.wait_for("Started as job j1");
+    screen.send("/jobs");
+    screen.wait_for("j1 is running since");
+    screen.send("/jobs j1");
+    screen.wait_until("the output", |shown| shown.lines().any(|line| line.trim() == "two"));
+    screen.send("/jobs stop j1");
+    screen.wait_for("j1 ended with exit code 143 after");
+    screen.send("/jobs nope");
+    screen.wait_for("There is no job \"nope\". Known: j1");
+    screen.quit();
+}
