@@ -295,7 +295,7 @@ impl Host for Conductor<'_> {
         let session = self.control.log().header().id.clone();
         let services = &self.config.services;
         let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
-        request.options.tap = HookTap::new(&self.hooked, &agent.model, self.cancel);
+        request.options.tap = HookTap::of(&self.hooked, &agent.model, self.cancel);
         Ok(request)
     }
 

@@ -27,7 +27,7 @@ impl std::fmt::Debug for HookTap {
 
 impl HookTap {
     /// A tap for requests to `model`; none if nobody wants to know of them.
-    pub fn new(hooked: &Hooked, model: &Arc<Model>, cancel: &CancelToken) -> Option<Arc<dyn Tap>> {
+    pub fn of(hooked: &Hooked, model: &Arc<Model>, cancel: &CancelToken) -> Option<Arc<dyn Tap>> {
         let takes_events = hooked.wants(EVENT);
         if !takes_events && !hooked.wants(BODY) && !hooked.wants(ANSWER) {
             return None;

@@ -381,7 +381,8 @@ fn a_document_stands_for_a_registration_where_it_is_taken() {
 
 #[test]
 fn servers_that_lie_get_no_token() {
-    let rows: [(&str, fn(&str, &mut Value), &str); 8] = [
+    type Change = fn(&str, &mut Value);
+    let rows: [(&str, Change, &str); 8] = [
         (
             "authorization-server",
             |_, answer| answer["issuer"] = "https://evil.example".into(),

@@ -50,7 +50,8 @@ impl Approver for ClientUi {
         }
         let arguments = Value::Object(question.arguments.clone()).to_string();
         let title = format!("{} {}", question.who(), excerpt(&squeezed(&arguments), CALL_MAX));
-        let always = question.always.iter().map(|always| format!("Always allow {} (this session)", always.label));
+        let always =
+            question.always.iter().map(|always| format!("Always allow {} (this session)", always.label));
         let always: Vec<String> = always.collect();
         let options = [vec![ALLOW.to_owned()], always.clone(), vec![DENY.to_owned()]].concat();
         let chosen = self.ask(&Dialog::Select { title: &title, options: &options }, None, cancel);
