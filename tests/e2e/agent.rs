@@ -451,7 +451,6 @@ impl Outcome {
         self
     }
 
-    #[cfg(feature = "mcp")]
     #[track_caller]
     pub fn stdout_has(self, part: &str) -> Self {
         assert!(self.stdout.contains(part), "{part:?} is not in {}\n{}", self.stdout, self.stderr);
