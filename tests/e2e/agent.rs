@@ -370,6 +370,7 @@ impl Running<'_> {
     }
 
     /// What stderr, or the terminal, has shown so far.
+    #[cfg(feature = "mcp")]
     pub fn shown(&self) -> String {
         self.stderr.so_far()
     }

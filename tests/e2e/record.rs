@@ -22,6 +22,11 @@ fn ask(world: &World, words: &str) {
     world.pi().args(MODEL).words(words).args(["-p", "hi"]).run().success();
 }
 
+/// Asks where no engine is for scripts, so that `codemode` is not there.
+fn ask_without_engine(world: &World, words: &str) {
+    world.pi().args(MODEL).words(words).args(["-p", "hi"]).env("PATH", "/nowhere").run().success();
+}
+
 #[test]
 fn answers_and_results_say_how_long_they_took() {
     let (world, _server) = world([
@@ -183,7 +188,7 @@ fn a_tool_that_is_not_here_stays_recorded_until_it_is_taken_away() {
     for (words, is_removed) in rows {
         let (world, server) = world([Reply::text("on"), Reply::text("further")]);
         let (path, entries) = foreign(&world);
-        ask(&world, &format!("{words} --session {path}"));
+        ask_without_engine(&world, &format!("{words} --session {path}"));
         assert!(!declared(&server).contains(&"codemode".to_owned()), "{words}");
         let text = world.read("foreign.jsonl");
         let added: Vec<Value> =
@@ -198,7 +203,7 @@ fn a_tool_that_is_not_here_stays_recorded_until_it_is_taken_away() {
             "{words}: {removed:?}"
         );
         // The next request says of tools what the first one has said.
-        ask(&world, &format!("--session {path}"));
+        ask_without_engine(&world, &format!("--session {path}"));
         let requests = server.requests();
         assert_eq!(requests[0].body["tools"], requests[1].body["tools"], "{words}");
     }
@@ -211,7 +216,7 @@ fn an_entry_between_a_call_and_its_result_is_kept_and_not_in_the_way() {
     let roles = |messages: &[Value]| -> Vec<String> {
         messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
     };
-    ask(&world, &format!("--session {path}"));
+    ask_without_engine(&world, &format!("--session {path}"));
     let expected = ["system", "user", "assistant", "tool", "assistant", "user"];
     assert_eq!(roles(server.requests()[0].messages()), expected);
     assert_eq!(declared(&server), ["read"]);
@@ -219,7 +224,7 @@ fn an_entry_between_a_call_and_its_result_is_kept_and_not_in_the_way() {
     for entry in &entries {
         assert!(text.contains(&entry.to_string()), "{entry}");
     }
-    ask(&world, &format!("--fork {path}"));
+    ask_without_engine(&world, &format!("--fork {path}"));
     assert_eq!(roles(server.requests()[1].messages())[..4], expected[..4]);
     let forked = std::fs::read_to_string(&world.session_files()[0]).unwrap();
     for entry in &entries[1..] {

@@ -152,15 +152,15 @@ impl Screen {
         set_size(&self.ours, columns, rows);
     }
 
-    /// Waits until the screen is as `is_so` wants it; gives the rows.
+    /// Waits until the screen is as `is_so` wants it, which may also look at files; gives the rows.
     #[track_caller]
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let state = self.seen.state.lock().unwrap();
-        let (state, _) = self
-            .seen
-            .more
-            .wait_timeout_while(state, PATIENCE, |state| !is_so(&state.text()) && !state.is_over)
-            .unwrap();
+        let start = Instant::now();
+        let mut state = self.seen.state.lock().unwrap();
+        while !is_so(&state.text()) && !state.is_over && start.elapsed() < PATIENCE {
+            // No bytes come of what changes in files.
+            state = self.seen.more.wait_timeout(state, Duration::from_millis(50)).unwrap().0;
+        }
         let text = state.text();
         assert!(is_so(&text), "{what}; on screen is:\n{text}");
         text

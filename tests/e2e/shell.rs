@@ -55,9 +55,9 @@ fn bash_completes_subcommands_flags_values_and_files() {
         (&["completions", "f"], &["fish"]),
         (&["export", "no"], &["notes.md"]),
         (&["--max-t"], &["--max-turns", "--max-tokens-total"]),
-        (&["--mode", ""], &["text", "json", "rpc", "acp"]),
+        (&["--mode", ""], &["text", "json", "rpc", "acp", "mcp"]),
         (&["--mode", "=", "r"], &["rpc"]),
-        (&["--mode", "="], &["text", "json", "rpc", "acp"]),
+        (&["--mode", "="], &["text", "json", "rpc", "acp", "mcp"]),
         (&["-p", "--thinking", "xh"], &["xhigh"]),
         (&["--ask-tools", ""], &["all", "writes"]),
         (&["--cwd", "s"], &["src"]),
@@ -91,7 +91,7 @@ fn fish_completes_flags_and_values() {
     let script = script(&world, "fish");
     for (line, expected) in [
         ("pi doc", &["docs", "doctor"][..]),
-        ("pi --mode ", &["text", "json", "rpc", "acp"]),
+        ("pi --mode ", &["text", "json", "rpc", "acp", "mcp"]),
         ("pi docs secur", &["security"]),
     ] {
         let ask = format!("{script}\ncomplete -C '{line}'\n");

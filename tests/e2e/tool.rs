@@ -200,29 +200,30 @@ fn declared(server: &crate::server::Server) -> String {
 #[test]
 fn lists_of_tools_choose_or_change_what_is_declared() {
     // User's and project's defaultTools, arguments, tools, what stderr says.
+    const NO_ENGINE: &str = "The tool codemode is left out: it needs node";
     let defaults = "read bash edit write";
     let rows = [
         ("", "", "", defaults, ""),
-        (r#"["+codemode"]"#, "", "", defaults, ""),
+        (r#"["+codemode"]"#, "", "", defaults, NO_ENGINE),
         (r#"["+grep", "-write"]"#, "", "", "read bash edit grep", ""),
         (r#"["+grep"]"#, r#"["-bash", "+ls"]"#, "", "read edit write grep ls", ""),
         (r#"["+grep"]"#, r#"["read"]"#, "", "read", ""),
         (r#"["read"]"#, "", "-t +grep", "read grep", ""),
         ("[]", "", "", "", ""),
         // The reference is left without tools.
-        (r#"["codemode"]"#, "", "", defaults, "No tool of codemode is part of this version"),
+        (r#"["codemode"]"#, "", "", defaults, NO_ENGINE),
         (r#"["nonsense"]"#, "", "", defaults, "There is no tool \"nonsense\""),
         ("", "", "-t +grep,-write", "read bash edit grep", ""),
-        ("", "", "-t +codemode,-nonsense", defaults, ""),
+        ("", "", "-t +codemode,-nonsense", defaults, NO_ENGINE),
         ("", "", "-nbt -t +grep", "grep", ""),
         ("", "", "-t re*,mcp__*", "read", ""),
-        ("", "", "-t read,mcp__radius__*,codemode", "read", ""),
-        ("", "", "-t *", "read bash edit write grep find ls task todo job plan", ""),
-        ("", "", "-t codemode", "", ""),
+        ("", "", "-t read,mcp__radius__*,codemode", "read", NO_ENGINE),
+        ("", "", "-t *", "read bash edit write grep find ls task todo job plan", NO_ENGINE),
+        ("", "", "-t codemode", "", NO_ENGINE),
         ("", "", "-xt w*,mcp__*", "read bash edit", ""),
         ("", "", "-xt nonsense", defaults, "There is no tool \"nonsense\" to exclude"),
         ("", "", "--no-mcp -e builtin:mcp", defaults, ""),
-        ("", "", "-e builtin:codemode", defaults, "builtin:codemode is not part of this version"),
+        ("", "", "-e builtin:codemode", defaults, ""),
     ];
     for (user, project, words, expected, told) in rows {
         let (world, server) = world([Reply::text("hi")]);
@@ -232,7 +233,9 @@ fn lists_of_tools_choose_or_change_what_is_declared() {
         if !project.is_empty() {
             world.write(".pi/settings.json", format!(r#"{{"defaultTools": {project}}}"#));
         }
-        let pi = world.pi().args(["--model", "mock/m1", "--no-session", "-a", "-p", "x"]);
+        // Without an engine for scripts.
+        let pi =
+            world.pi().args(["--model", "mock/m1", "--no-session", "-a", "-p", "x"]).env("PATH", "/nowhere");
         let outcome = pi.words(words).run().success();
         assert_eq!(declared(&server), expected, "{user} {project} {words}");
         match told {

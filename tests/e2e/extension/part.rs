@@ -2,7 +2,8 @@
 
 use super::rpc::client;
 use super::{hello, install, log, results};
-use crate::screen::{CTRL_C, ENTER, started};
+use crate::agent::World;
+use crate::screen::{CTRL_C, ENTER, Screen, started};
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
@@ -85,11 +86,18 @@ fn drawing() -> Value {
     fields
 }
 
+/// A screen once the extension of `DRAWS` has begun.
+fn drawn(world: &World) -> Screen {
+    install(world, "draws", &drawing(), DRAWS);
+    let screen = started(world, "");
+    screen.wait_until("the completer is there", |_| log(world).iter().any(|message| message["id"] == "p"));
+    screen
+}
+
 #[test]
 fn an_overlay_stands_over_the_screen_until_it_is_closed() {
     let (world, _server) = world([]);
-    install(&world, "draws", &drawing(), DRAWS);
-    let screen = started(&world, "");
+    let screen = drawn(&world);
     screen.send("/show over");
     screen.wait_for("| OVER |");
     let shown = screen.text();
@@ -103,8 +111,7 @@ fn an_overlay_stands_over_the_screen_until_it_is_closed() {
 #[test]
 fn a_component_is_the_editor_and_pis_own_keeps_the_text() {
     let (world, _server) = world([]);
-    install(&world, "draws", &drawing(), DRAWS);
-    let screen = started(&world, "");
+    let screen = drawn(&world);
     screen.send("/show editor");
     screen.wait_for("OWN EDITOR");
     screen.type_keys("x");
@@ -124,8 +131,7 @@ fn a_component_is_the_editor_and_pis_own_keeps_the_text() {
 #[test]
 fn messages_entries_and_calls_are_drawn_by_their_extension() {
     let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
-    install(&world, "draws", &drawing(), DRAWS);
-    let screen = started(&world, "");
+    let screen = drawn(&world);
     screen.send("/show said");
     screen.wait_for("drawn: a message");
     screen.send("/show entry");
@@ -141,9 +147,7 @@ fn messages_entries_and_calls_are_drawn_by_their_extension() {
 #[test]
 fn an_extension_completes_words_and_arguments() {
     let (world, _server) = world([]);
-    install(&world, "draws", &drawing(), DRAWS);
-    let screen = started(&world, "");
-    screen.wait_until("the completer is there", |_| log(&world).iter().any(|message| message["id"] == "p"));
+    let screen = drawn(&world);
     screen.type_keys("fix #1");
     screen.wait_for("#12 an issue");
     screen.type_keys("\t");

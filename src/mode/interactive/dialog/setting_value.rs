@@ -25,6 +25,8 @@ const ANSWERS: Unit = Unit::Of("answer", "answers");
 const UNITS: &[(&str, Unit)] = &[
     ("bash.timeoutSeconds", Unit::Seconds),
     ("bash.outputCapBytes", Unit::Bytes),
+    ("undo.maxBytes", Unit::Bytes),
+    ("ask.timeoutSeconds", Unit::Seconds),
     ("mcp.directTokens", TOKENS),
     ("limits.turns", ANSWERS),
     ("limits.cost", Unit::Dollars),

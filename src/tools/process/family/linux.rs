@@ -25,7 +25,8 @@ use std::time::Duration;
 pub type Known = BTreeMap<i32, String>;
 
 /// The processes that were there before a command started, sorted, each with its session. None of them is a
-/// member. An id is reused together with that of its session only after both have gone.
+/// member. An id is reused together with that of its session only after both have gone; leaders of sessions, for
+/// which that is one event, are always looked at.
 pub type Strangers = Arc<Vec<(i32, i32)>>;
 
 /// The processes found by the last search.
@@ -57,7 +58,7 @@ pub fn members(marker: &str, group: Number, strangers: &Strangers, known: &mut K
     for pid in numbers(Path::new("/proc")).filter(|&pid| pid != own) {
         let session = session_of(pid);
         seen.push((pid, session));
-        if strangers.binary_search(&(pid, session)).is_ok() {
+        if pid != session && strangers.binary_search(&(pid, session)).is_ok() {
             continue;
         }
         let mut is_member = || is_known(pid, known) || is_marked(pid, &mark, &mut environ);
