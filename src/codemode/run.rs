@@ -198,6 +198,18 @@ enum Job {
     },
 }
 
+/// A call that is recorded.
+struct Begun {
+    number: Value,
+    name: String,
+    arguments: Map<String, Value>,
+    id: String,
+    /// Its place among the recorded calls.
+    at: usize,
+    /// No call of another such tool runs beside it.
+    is_alone: bool,
+}
+
 struct Jobs<'s, 'e, 'a> {
     script: &'e Script<'a>,
     stdin: &'e Mutex<&'e PipeWriter>,
@@ -220,11 +232,13 @@ impl Jobs<'_, '_, '_> {
             && let Some(job) = self.waiting.pop_front()
         {
             let (script, stdin) = (self.script, self.stdin);
+            // Calls are recorded in this order, whichever thread comes first.
+            let begun = match job {
+                Job::Answer(answer) => Err(answer),
+                Job::Call { number, name, arguments } => script.begin_call(number, name, arguments),
+            };
             let work = move || {
-                let answer = match job {
-                    Job::Answer(answer) => answer,
-                    Job::Call { number, name, arguments } => script.answer_call(&number, &name, arguments),
-                };
+                let answer = begun.map_or_else(|answer| answer, |call| script.answer_call(call));
                 // A script that is over takes no answer.
                 let _ = engine::send(&mut *lock(stdin), &answer);
                 let _ = script.ended.send(());
@@ -318,17 +332,26 @@ impl Script<'_> {
         Ok(false)
     }
 
-    /// Calls a tool, and gives the message that answers the script.
-    fn answer_call(&self, number: &Value, name: &str, arguments: Value) -> Value {
+    /// Records a call. The error is the message that answers the script.
+    fn begin_call(&self, number: Value, name: String, arguments: Value) -> Result<Begun, Value> {
         let Some(tool) = self.tools.iter().find(|tool| tool.info().spec.name == name) else {
-            return json!({"id": number, "error": format!("There is no tool {name}")});
+            return Err(json!({"id": number, "error": format!("There is no tool {name}")}));
         };
         let Value::Object(arguments) = arguments else {
-            return json!({"id": number, "error": format!("{name} takes one object with its arguments")});
+            return Err(
+                json!({"id": number, "error": format!("{name} takes one object with its arguments")}),
+            );
         };
-        let (id, at) = lock(&self.calls).begin(name, &Value::Object(arguments.clone()));
+        let (id, at) = lock(&self.calls).begin(&name, &Value::Object(arguments.clone()));
         self.publish();
-        let _alone = tool.info().sequential.then(|| lock(&self.alone));
+        Ok(Begun { number, name, arguments, id, at, is_alone: tool.info().sequential })
+    }
+
+    /// Calls a tool, and gives the message that answers the script.
+    fn answer_call(&self, call: Begun) -> Value {
+        let Begun { number, name, arguments, id, at, is_alone } = call;
+        let name = name.as_str();
+        let _alone = is_alone.then(|| lock(&self.alone));
         let (output, is_error) = match self.cancel.is_cancelled() {
             true => (ToolOutput::text("Operation aborted"), true),
             false => self.control.execute(&id, name, arguments, &|_| {}, &self.cancel),
