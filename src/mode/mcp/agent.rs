@@ -2,7 +2,7 @@
 
 use super::ask::ClientUi;
 use super::call::Progress;
-use super::reason;
+use super::peer::reason;
 use super::serve::Shared;
 use crate::runtime::event::Event;
 use crate::runtime::{AgentEvent, Block, CancelToken, StopReason};

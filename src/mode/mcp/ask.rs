@@ -1,6 +1,6 @@
 //! Questions to the client's user: forms where the client shows them, else they are dismissed.
 
-use super::Peer;
+use super::peer::Peer;
 use crate::mode::{form, report};
 use crate::runtime::CancelToken;
 use crate::runtime::approval::{Approver, Decision, Question, excerpt, squeezed};

@@ -1,6 +1,6 @@
 //! Calls of the session's tools.
 
-use super::Peer;
+use super::peer::Peer;
 use crate::runtime::control::Control;
 use crate::runtime::{Block, CancelToken, ToolInfo, ToolOutput};
 use serde_json::{Map, Value, json};

@@ -12,31 +12,22 @@
 mod agent;
 mod ask;
 mod call;
+mod peer;
 mod resource;
 mod serve;
 
 use super::exit::{self, EndsChildren};
-use super::host::{Host, Refusal};
+use super::host::Host;
 use super::output::Output;
-use super::peer;
 use super::signal::Watch;
 use super::stdin;
 use crate::jsonrpc::message::{self, Bad, Failure, INVALID_REQUEST, Message};
 use crate::mode::report;
 use crate::runtime::CancelToken;
+use peer::{Peer, reason};
 use serde_json::Value;
 use serve::Server;
 use std::sync::Arc;
-
-type Peer = peer::Peer<Client>;
-type Reply = peer::Reply<Client>;
-
-/// Capabilities of the client.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Client {
-    /// Shows forms (`elicitation`).
-    pub forms: bool,
-}
 
 /// Handles messages on stdin until it ends. Returns the exit code.
 pub fn run(mut host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
@@ -59,14 +50,6 @@ pub fn run(mut host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u
     let code = exit::code(output.flush(), closed);
     drop(ends);
     Ok(watch.exit_code().unwrap_or(code))
-}
-
-fn reason(refusal: Refusal) -> String {
-    let (Refusal::NoFolder(reason)
-    | Refusal::NotFound(reason)
-    | Refusal::NoModel(reason)
-    | Refusal::Failed(reason)) = refusal;
-    reason
 }
 
 fn parse(line: Option<&[u8]>) -> Result<Message, Box<Bad>> {

@@ -20,7 +20,7 @@ pub fn template() -> Value {
 
 /// The page of stored sessions that begins after the session `after`.
 pub fn list(host: &mut dyn Host, after: Option<&str>) -> Result<Value, String> {
-    let sessions = host.list(None).map_err(super::reason)?;
+    let sessions = host.list(None).map_err(super::peer::reason)?;
     let from = match after {
         None => 0,
         Some(id) => {

@@ -1,7 +1,8 @@
 //! Handles requests: immediately, or on a thread of their own.
 
 use super::ask::ClientUi;
-use super::{Client, Peer, Reply, agent, call, reason, resource};
+use super::peer::{Client, Peer, Reply, reason};
+use super::{agent, call, resource};
 use crate::jsonrpc::message::{Bad, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Message};
 use crate::mode::host::Host;
 use crate::runtime::CancelToken;
