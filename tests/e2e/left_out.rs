@@ -47,10 +47,8 @@ fn servers_of_mcp_are_refused() {
 #[cfg(not(feature = "extensions"))]
 #[test]
 fn extensions_are_refused() {
-    World::new()
-        .pi()
-        .words("--model faux/echo -e x -p hi")
-        .run()
-        .fails_with(1)
-        .stderr_has("built without extensions");
+    let world = World::new();
+    world.write("x", "");
+    let outcome = world.pi().words("--model faux/echo -e x -p hi").run();
+    outcome.fails_with(1).stderr_has("built without extensions");
 }
