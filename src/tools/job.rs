@@ -416,6 +416,7 @@ mod tests {
     use crate::llm::secret::Vault;
     use crate::tools::local::Local;
     use crate::tools::testing::TempDir;
+    use crate::tools::testing::leak::LeakGuard;
     use std::sync::mpsc;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -457,6 +458,7 @@ mod tests {
 
     #[test]
     fn a_job_is_talked_with_waited_for_and_told_of() {
+        let _guard = LeakGuard::new();
         let desk = Desk::new();
         let cancel = CancelToken::new();
         let job = desk.start("echo ready; while read line; do echo \"got $line\"; done; exit 7");
@@ -484,6 +486,7 @@ mod tests {
 
     #[test]
     fn a_job_is_stopped_with_all_it_started_and_a_wait_is_cancelled() {
+        let _guard = LeakGuard::new();
         let desk = Desk::new();
         let cancel = CancelToken::new();
         let job = desk.start("trap '' TERM; sleep 1000 & echo up; while :; do sleep 1000; done");
@@ -504,6 +507,7 @@ mod tests {
 
     #[test]
     fn a_port_is_waited_for() {
+        let _guard = LeakGuard::new();
         let desk = Desk::new();
         let cancel = CancelToken::new();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -518,6 +522,7 @@ mod tests {
 
     #[test]
     fn the_output_is_bounded() {
+        let _guard = LeakGuard::new();
         let desk = Desk::new();
         let job = desk.start("head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end");
         assert_eq!(job.wait(&Until::End, LONG, &CancelToken::new()), Waited::Ended);

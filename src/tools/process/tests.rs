@@ -1,7 +1,7 @@
 //! A shell as seen by its reader, with real processes.
 
 use super::*;
-use crate::tools::testing::leak::{LeakGuard, processes};
+use crate::tools::testing::leak::LeakGuard;
 
 fn start(text: &str) -> LocalChild {
     let command = ShellCommand {
@@ -59,8 +59,10 @@ fn waiting_ends_in_time_and_can_go_on() {
 #[test]
 fn a_child_that_is_dropped_is_killed() {
     let _guard = LeakGuard::new();
-    drop(start("(setsid sleep 300 &); sleep 300"));
-    assert_eq!(processes(), [].into());
+    let child = start("(setsid sleep 300 &); sleep 300");
+    let family = child.family.clone();
+    drop(child);
+    assert_eq!(family.members(), []);
     assert_eq!(survivors(), []);
 }
 
