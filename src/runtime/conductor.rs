@@ -220,8 +220,8 @@ impl Host for Conductor<'_> {
         call: &ToolCall,
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Refusal> {
-        let agent = self.control.agent();
-        let tool = agent.tools.iter().map(|tool| tool.info()).find(|info| info.spec.name == call.name);
+        let tool = self.control.state().active_tool(&call.name);
+        let tool = tool.as_ref().map(|tool| tool.info());
         if let Some(reason) = tool.and_then(|tool| self.control.refusal_while_planning(tool)) {
             return Err(Refusal { reason, terminate: false });
         }
@@ -279,7 +279,7 @@ impl Host for Conductor<'_> {
         }
         let (sections, absent) = {
             let state = self.control.state();
-            (state.sections.clone(), state.absent_tools())
+            (state.sections(), state.absent_tools())
         };
         let sections = match &self.system_prompt {
             Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),

@@ -240,7 +240,7 @@ impl Control {
 
     /// The system prompt of the next run, and its sections by name.
     pub fn system_prompt(&self) -> (String, Value) {
-        let head = Head { sections: Map::clone(&self.state().sections), ..Head::default() };
+        let head = Head { sections: Map::clone(&self.state().sections()), ..Head::default() };
         (head.prompt(), Value::Object(head.sections))
     }
 
