@@ -51,6 +51,7 @@ mod mcp_server;
 #[cfg(feature = "mcp")]
 mod mcp_sign_in;
 mod models;
+mod mutant;
 mod output;
 mod package;
 #[cfg(feature = "interactive")]

@@ -64,9 +64,7 @@ impl Hooks for CommandHooks {
         let hooks: &[HookEvent] = match event {
             "tool_call" => &[HookEvent::PreToolUse],
             // What was said before a call is told with its result.
-            "tool_result" => {
-                &[HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::PostToolUseFailure]
-            }
+            "tool_result" => &[HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::PostToolUseFailure],
             "input" => &[HookEvent::UserPromptSubmit],
             "before_agent_start" => &[HookEvent::UserPromptSubmit, HookEvent::SessionStart],
             "session_start" | "session_compact" => &[HookEvent::SessionStart],
