@@ -172,7 +172,10 @@ fn of_openrouter_only_the_models_of_the_key_are_listed() {
     let proxy = json!({"providers": {"openrouter": {"baseUrl": server.url()}}});
     world.write_config("models.json", &proxy.to_string());
     let env = "OPENROUTER_API_KEY";
-    let refresh = || update(&world, &server).env("ZAI_API_KEY", "").env(env, "k-secret").run();
+    let refresh = || {
+        let base = format!("http://127.0.0.1:{}", server.port());
+        world.pi().words("update --models").env("PI_CATALOG_URL", base).env(env, "k-secret").run()
+    };
     let list = || world.pi().words("--list-models openrouter").env(env, "k").run().success().stdout;
     let everything = list();
 
