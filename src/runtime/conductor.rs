@@ -10,23 +10,24 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
-use super::tap::HookTap;
 use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
 use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::llm::context::Head;
+use crate::llm::context::{Context, Head};
 use crate::llm::event::StreamError;
 use crate::llm::message::{
     AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolCall, ToolReference, now_ms,
 };
+use crate::llm::stream::StreamHandle;
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
 use crate::session::entry::ContextEdit;
 use crate::tools;
+use crate::wire;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -292,11 +293,12 @@ impl Host for Conductor<'_> {
     }
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        let session = self.control.log().header().id.clone();
-        let services = &self.config.services;
-        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
-        request.options.tap = HookTap::of(&self.hooked, &agent.model, self.cancel);
-        Ok(request)
+        self.control.request(&agent.model, agent.thinking, self.cancel)
+    }
+
+    fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
+        self.control.keep_warm(&request, &context);
+        wire::stream(&request.model, context, request.options, cancel)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {

@@ -9,6 +9,7 @@ mod server;
 #[cfg(feature = "acp")]
 mod acp;
 mod auth;
+mod cache_warming;
 #[cfg(feature = "interactive")]
 mod choose;
 mod cli;
