@@ -1,9 +1,11 @@
 //! Opens the sessions that a client asks for, with the flags of the command line.
 
 use super::export::redactor;
+use super::mcp;
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
-use crate::mode::host::{Host, Listed, Refusal};
+use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::resources::dirs::Dirs;
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::session::export::{self, Format, Options};
@@ -93,6 +95,20 @@ impl Host for Opener {
             NotStarted::NoModel(reason) => Refusal::NoModel(reason),
             NotStarted::Failed(reason) => Refusal::Failed(reason),
         })
+    }
+
+    fn takes_servers(&self) -> bool {
+        mcp::IS_THERE && !self.launch.no_mcp
+    }
+
+    fn start_servers(
+        &mut self,
+        session: &Session,
+        lent: Vec<Lent>,
+        cancel: &CancelToken,
+    ) -> Result<Lend, Refusal> {
+        let dirs = Dirs::find().map_err(|error| Refusal::Failed(error.to_string()))?;
+        Ok(mcp::start(session, &self.launch, &dirs, lent, cancel))
     }
 
     fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal> {

@@ -5,7 +5,15 @@ use crate::runtime::CancelToken;
 use crate::runtime::backend::Over;
 use crate::runtime::session::Session;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::path::Path;
+use std::sync::Arc;
+
+/// Name and entry of a server of the Model Context Protocol that a client lends to a session, in the form of `mcp.json`.
+pub type Lent = (String, Map<String, Value>);
+
+/// Replaces the servers that a client lends to a session.
+pub type Lend = Arc<dyn Fn(Vec<Lent>) + Send + Sync>;
 
 /// Opens and lists sessions.
 pub trait Host: Send + 'static {
@@ -21,6 +29,17 @@ pub trait Host: Send + 'static {
         files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
+
+    /// True if servers that a client lends are used.
+    fn takes_servers(&self) -> bool;
+
+    /// Starts the servers of a session: its own, and those that the client lends.
+    fn start_servers(
+        &mut self,
+        session: &Session,
+        lent: Vec<Lent>,
+        cancel: &CancelToken,
+    ) -> Result<Lend, Refusal>;
 
     /// Opens a session that only runs tools: without a key it gets a model that sends nothing.
     fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal>;

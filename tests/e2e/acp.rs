@@ -2,6 +2,7 @@
 
 mod files;
 mod option;
+mod server;
 mod session;
 mod sign_in;
 mod told;

@@ -24,6 +24,7 @@ mod place;
 mod prompt;
 mod replay;
 mod serve;
+mod server;
 mod typed;
 mod ui;
 mod update;

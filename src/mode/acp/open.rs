@@ -12,7 +12,7 @@ use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
-use crate::mode::host::{Host, Listed, Refusal};
+use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -37,15 +37,15 @@ pub enum Request {
     Authenticate,
     New {
         cwd: PathBuf,
-        /// Names of the editor's MCP servers.
-        servers: Vec<String>,
+        /// MCP servers of the editor.
+        servers: Vec<Lent>,
     },
     Stored {
         cwd: PathBuf,
         id: String,
         /// True to send the stored conversation.
         replay: bool,
-        servers: Vec<String>,
+        servers: Vec<Lent>,
     },
     /// The id of a session.
     Delete(String),
@@ -63,6 +63,8 @@ pub struct Open {
     pub jobs: Sender<Job>,
     pub modes: Option<Modes>,
     pub worker: JoinHandle<()>,
+    lend: Lend,
+    ui: Arc<EditorUi>,
     workspace: Arc<Workspace>,
 }
 
@@ -85,6 +87,14 @@ impl Sessions {
         if let Some(Open { control, modes, .. }) = open.get(id) {
             let options = option::list(control, modes.as_ref());
             peer.update(id, &json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        }
+    }
+
+    /// Replaces the MCP servers that the editor lends to a session.
+    fn lend(&self, id: &str, servers: Vec<Lent>) {
+        let lend = self.lock().get(id).map(|open| open.lend.clone());
+        if let Some(lend) = lend {
+            lend(servers);
         }
     }
 
@@ -155,13 +165,13 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
 
 /// The result of `initialize`. The version is always this program's: the client decides whether it is
 /// compatible.
-fn initialize_result(methods: &[Value]) -> Value {
+fn initialize_result(methods: &[Value], takes_servers: bool) -> Value {
     json!({
         "protocolVersion": VERSION,
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-            "mcpCapabilities": {"http": false, "sse": false},
+            "mcpCapabilities": {"http": takes_servers, "sse": takes_servers},
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
             "auth": {"logout": {}},
         },
@@ -182,7 +192,12 @@ impl<H: Host> Opener<H> {
                     reply.done(result);
                     if let Some(id) = session {
                         notices.iter().for_each(|notice| self.peer.update(&id, notice));
-                        self.tell_commands(&id);
+                        let open =
+                            self.sessions.lock().get(&id).map(|open| (open.control.clone(), open.ui.clone()));
+                        if let Some((control, ui)) = open {
+                            tell_commands(&id, &control, &self.peer);
+                            ui.release();
+                        }
                     }
                 }
                 Err(Refusal::NoFolder(reason)) => reply.fail(INVALID_PARAMS, reason),
@@ -195,7 +210,10 @@ impl<H: Host> Opener<H> {
 
     fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
         match request {
-            Request::Initialize => Ok(Answer::new(initialize_result(&self.auth_methods()))),
+            Request::Initialize => {
+                let methods = self.auth_methods();
+                Ok(Answer::new(initialize_result(&methods, self.host.takes_servers())))
+            }
             Request::Authenticate => {
                 self.host.check_key(&self.cancel).map_err(|reason| {
                     Refusal::NoModel(format!("{reason}\nTo sign in, run this in a terminal: pi auth login"))
@@ -203,15 +221,19 @@ impl<H: Host> Opener<H> {
                 Ok(Answer::new(json!({})))
             }
             Request::New { cwd, servers } => {
-                let id = self.open(&cwd, None)?;
+                let notices = self.unused(&servers);
+                let id = self.open(&cwd, None, servers)?;
                 let mut result = self.options(&id);
                 result["sessionId"] = id.as_str().into();
-                Ok(Answer { result, session: Some(id), notices: self.unused(&servers) })
+                Ok(Answer { result, session: Some(id), notices })
             }
             Request::Stored { cwd, id, replay, servers } => {
                 let mut notices = self.unused(&servers);
-                if !self.sessions.lock().contains_key(&id) {
-                    self.open(&cwd, Some(&id))?;
+                let is_open = self.sessions.lock().contains_key(&id);
+                if is_open {
+                    self.sessions.lend(&id, servers);
+                } else {
+                    self.open(&cwd, Some(&id), servers)?;
                     if self.is_empty(&id) {
                         let title = "Nothing is stored of this session; it begins anew.";
                         notices.push(notice(self.peer.capabilities(), INFO, title, None));
@@ -262,13 +284,15 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// A notice that the editor's MCP servers are not used.
-    fn unused(&self, servers: &[String]) -> Vec<Value> {
-        if servers.is_empty() {
+    /// A notice that the editor's MCP servers are not used, where that is so.
+    fn unused(&self, servers: &[Lent]) -> Vec<Value> {
+        if servers.is_empty() || self.host.takes_servers() {
             return Vec::new();
         }
-        let title = format!("MCP servers of the editor are not used: {}", servers.join(", "));
-        vec![notice(self.peer.capabilities(), WARNING, &title, Some("This version of pi has no MCP."))]
+        let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
+        let title = format!("MCP servers of the editor are not used: {}", names.join(", "));
+        let why = "This pi was built without MCP, or started with --no-mcp.";
+        vec![notice(self.peer.capabilities(), WARNING, &title, Some(why))]
     }
 
     fn is_empty(&self, id: &str) -> bool {
@@ -276,7 +300,7 @@ impl<H: Host> Opener<H> {
         sessions.get(id).is_some_and(|open| open.control.snapshot().message_count == 0)
     }
 
-    fn open(&mut self, cwd: &Path, stored: Option<&str>) -> Result<String, Refusal> {
+    fn open(&mut self, cwd: &Path, stored: Option<&str>, servers: Vec<Lent>) -> Result<String, Refusal> {
         if !cwd.is_dir() {
             return Err(Refusal::NoFolder(format!("There is no folder {}", cwd.display())));
         }
@@ -294,14 +318,21 @@ impl<H: Host> Opener<H> {
             workspace: workspace.clone(),
             describer: control.tools().describer(),
         }));
-        control.set_ui(Arc::new(EditorUi { peer: self.peer.clone(), session: id.clone() }));
+        let ui = Arc::new(EditorUi {
+            peer: self.peer.clone(),
+            session: id.clone(),
+            control: control.downgrade(),
+            held: Mutex::new(Some(Vec::new())),
+        });
+        control.set_ui(ui.clone());
+        let lend = self.host.start_servers(&session, servers, &self.cancel)?;
         let (jobs, waiting) = bounded(JOBS_MAX);
         let (peer, sessions) = (self.peer.clone(), self.sessions.clone());
         let worker = thread::Builder::new()
             .name("session".into())
             .spawn(move || work::work(session, &waiting, &sessions, &peer, &files))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
-        let open = Open { modes: Modes::of(&control), control, jobs, workspace, worker };
+        let open = Open { modes: Modes::of(&control), control, jobs, workspace, lend, ui, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }
@@ -329,13 +360,6 @@ impl<H: Host> Opener<H> {
         let mut updates =
             Updates::new(self.peer.clone(), id.to_owned(), workspace, control.tools().describer());
         control.tree().each_message(|message| replay::message(&mut updates, message));
-    }
-
-    fn tell_commands(&self, id: &str) {
-        let control = self.sessions.lock().get(id).map(|open| open.control.clone());
-        if let Some(control) = control {
-            tell_commands(id, &control, &self.peer);
-        }
     }
 }
 
@@ -380,6 +404,14 @@ mod tests {
     struct Empty;
 
     impl Host for Empty {
+        fn takes_servers(&self) -> bool {
+            unreachable!()
+        }
+
+        fn start_servers(&mut self, _: &Session, _: Vec<Lent>, _: &CancelToken) -> Result<Lend, Refusal> {
+            unreachable!()
+        }
+
         fn open_tools(&mut self, _: &CancelToken) -> Result<Session, Refusal> {
             unreachable!()
         }

@@ -6,10 +6,12 @@ use super::open::{Open, Request, Sessions};
 use super::option;
 use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
+use super::server;
 use super::work::Job;
 use crate::jsonrpc::message::{
     Bad, Failure, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message,
 };
+use crate::mode::host::Lent;
 use crate::mode::report;
 use crate::runtime::control::{Begin, user_message};
 use crossbeam_channel::{Sender, TrySendError};
@@ -202,12 +204,12 @@ fn client_capabilities(params: &Value) -> ClientCapabilities {
 }
 
 fn new(params: &Value) -> Result<Request, String> {
-    Ok(Request::New { cwd: folder(params)?, servers: servers(params) })
+    Ok(Request::New { cwd: folder(params)?, servers: servers(params)? })
 }
 
 fn stored(params: &Value, replay: bool) -> Result<Request, String> {
     let (cwd, id) = (folder(params)?, session_id(params).map_err(|f| f.message)?);
-    Ok(Request::Stored { cwd, id: id.to_owned(), replay, servers: servers(params) })
+    Ok(Request::Stored { cwd, id: id.to_owned(), replay, servers: servers(params)? })
 }
 
 fn list(params: &Value) -> Result<Request, String> {
@@ -224,10 +226,8 @@ fn folder(params: &Value) -> Result<PathBuf, String> {
     cwd.ok_or_else(|| "\"cwd\" must be an absolute path".into())
 }
 
-/// Names of the editor's MCP servers.
-fn servers(params: &Value) -> Vec<String> {
-    let servers = params.get("mcpServers").and_then(Value::as_array).into_iter().flatten();
-    servers.filter_map(|server| Some(server.get("name")?.as_str()?.to_owned())).collect()
+fn servers(params: &Value) -> Result<Vec<Lent>, String> {
+    server::read(params.get("mcpServers").unwrap_or(&Value::Null))
 }
 
 fn session_id(params: &Value) -> Result<&str, Failure> {

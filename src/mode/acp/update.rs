@@ -78,6 +78,7 @@ impl Updates {
                     format!("The summary failed. {}", next_attempt(*attempt, *max_attempts, *delay_ms));
                 self.notify(WARNING, &title, Some(*error_message));
             }
+            Event::Failed { reason } => self.notify("error", reason, None),
             Event::CompactionStart { reason } => self.compaction_starts(*reason),
             Event::CompactionEnd { result, aborted, error_message, .. } => {
                 let summary = result.map(|result| result.summary.as_str());

@@ -11,9 +11,10 @@ use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::event::Event;
 use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
-use crate::runtime::{Fatal, StopReason, now_iso};
+use crate::runtime::{AgentEvent, CancelToken, Fatal, StopReason, now_iso};
 use crossbeam_channel::{Receiver, select};
 use serde_json::json;
 
@@ -43,9 +44,12 @@ impl Job {
 /// Runs jobs in turn until the channel closes, then closes the session.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, peer: &Peer, files: &Files) {
     let mut closing = None;
+    let control = session.control().clone();
+    let commands = || control.added_commands().into_iter().map(|command| command.name).collect::<Vec<_>>();
+    let before = commands();
     session.open("startup");
-    if !session.control().added_commands().is_empty() {
-        tell_commands(&session.header().id, session.control(), peer);
+    if commands() != before {
+        tell_commands(&session.header().id, &control, peer);
     }
     let mut meter = Meter::start(&session, peer);
     let tasks = session.control().tasks().clone();
@@ -120,22 +124,34 @@ fn answer(
     peer: &Peer,
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
-    session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
+    let control = session.control().clone();
     let (text, images) = prompt.whole();
     let mut updates = updates(session, peer);
+    // A command may run prompts of its own.
+    let is_command = control.added_command(&text).is_some();
+    let ticket = (!is_command).then_some(ticket);
+    if !is_command {
+        session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
+    }
+    let running = control.clone();
+    let _ended = is_command.then(|| cancel.on_cancel(move || running.abort()));
+    let mut has_answer = false;
     let taken = session.take_input(text, images, InputSource::Rpc, &mut |event| {
+        has_answer |= matches!(event, Event::Agent(AgentEvent::TurnEnd { .. }));
         updates.event(event);
+        meter.event(event, &control, peer);
         Ok(())
     });
     let taken = taken.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
-    let Some((mut text, images)) = taken else { return Ok("end_turn") };
+    let (Some((mut text, images)), Some(ticket)) = (taken, ticket) else {
+        return if has_answer { stop_reason(session, &cancel) } else { Ok("end_turn") };
+    };
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
     let id = session.header().id;
-    let control = session.control().clone();
     let before = session.control().snapshot();
     let title = title(&text);
     let mut accepted = || {
@@ -154,6 +170,11 @@ fn answer(
     });
     updates.end_open_calls();
     asked.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
+    stop_reason(session, &cancel)
+}
+
+/// Why the last run stopped, or code and text of its error.
+fn stop_reason(session: &Session, cancel: &CancelToken) -> Result<&'static str, (i64, String)> {
     if session.ended_by().is_some() {
         return Ok("max_turn_requests");
     }
