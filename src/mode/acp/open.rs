@@ -2,7 +2,7 @@
 
 use super::command;
 use super::files::Files;
-use super::mode::Modes;
+use super::mode::{self, Modes};
 use super::option;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
@@ -62,6 +62,8 @@ pub struct Open {
     pub control: Control,
     pub jobs: Sender<Job>,
     pub modes: Option<Modes>,
+    /// The mode that the editor knows of.
+    told_mode: &'static str,
     pub worker: JoinHandle<()>,
     lend: Lend,
     ui: Arc<EditorUi>,
@@ -87,6 +89,18 @@ impl Sessions {
         if let Some(Open { control, modes, .. }) = open.get(id) {
             let options = option::list(control, modes.as_ref());
             peer.update(id, &json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        }
+    }
+
+    /// Tells the mode of a session, if it is another one than before.
+    pub fn tell_mode(&self, id: &str, peer: &Peer) {
+        let mut open = self.lock();
+        let Some(Open { control, told_mode, .. }) = open.get_mut(id) else { return };
+        let mode = mode::current(control);
+        if std::mem::replace(told_mode, mode) != mode {
+            peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+            drop(open);
+            self.tell_options(id, peer);
         }
     }
 
@@ -317,10 +331,12 @@ impl<H: Host> Opener<H> {
             session: id.clone(),
             workspace: workspace.clone(),
             describer: control.tools().describer(),
+            control: control.downgrade(),
         }));
         let ui = Arc::new(EditorUi {
             peer: self.peer.clone(),
             session: id.clone(),
+            sessions: self.sessions.clone(),
             control: control.downgrade(),
             held: Mutex::new(Some(Vec::new())),
         });
@@ -332,7 +348,9 @@ impl<H: Host> Opener<H> {
             .name("session".into())
             .spawn(move || work::work(session, &waiting, &sessions, &peer, &files))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
-        let open = Open { modes: Modes::of(&control), control, jobs, workspace, lend, ui, worker };
+        mode::ask_by_default(&control);
+        let (modes, told_mode) = (Modes::of(&control), mode::current(&control));
+        let open = Open { modes, told_mode, control, jobs, workspace, lend, ui, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }
@@ -346,7 +364,7 @@ impl<H: Host> Opener<H> {
         let mut options = json!({"configOptions": option::list(&open.control, open.modes.as_ref())});
         if let Some(modes) = &open.modes {
             options["modes"] =
-                json!({"currentModeId": modes.current(), "availableModes": modes.choices("id")});
+                json!({"currentModeId": open.told_mode, "availableModes": modes.choices("id")});
         }
         options
     }

@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::mode::Modes;
-use super::open::{Open, Request, Sessions};
+use super::open::{Request, Sessions};
 use super::option;
 use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
@@ -13,7 +13,7 @@ use crate::jsonrpc::message::{
 };
 use crate::mode::host::Lent;
 use crate::mode::report;
-use crate::runtime::control::{Begin, user_message};
+use crate::runtime::control::{Begin, Control, user_message};
 use crossbeam_channel::{Sender, TrySendError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -129,45 +129,42 @@ impl Server {
 
     fn set_mode(&self, params: &Value, reply: Reply) {
         let mode = params.get("modeId").and_then(Value::as_str).unwrap_or("");
-        let mut sessions = self.sessions.lock();
-        let id = match session_id(params) {
-            Ok(id) => id,
-            Err(failure) => return reply.refuse(&failure),
-        };
-        let Some(open) = sessions.get_mut(id) else {
-            return reply.refuse(&no_session(id));
-        };
-        let control = &open.control;
-        let is_set = open.modes.as_mut().is_some_and(|modes| modes.set(mode, control));
-        if !is_set {
-            return reply.fail(INVALID_PARAMS, format!("There is no mode \"{mode}\""));
-        }
-        reply.done(json!({}));
-        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
-        self.peer.update(id, &update);
-        drop(sessions);
-        self.sessions.tell_options(id, &self.peer);
+        self.change(params, reply, |control, modes| {
+            let modes = modes.ok_or_else(|| format!("There is no mode \"{mode}\""))?;
+            modes.set(mode, control)?;
+            Ok(json!({}))
+        });
     }
 
     fn set_option(&self, params: &Value, reply: Reply) {
         let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or("");
-        let (option, value) = (text("configId"), text("value"));
-        let mut sessions = self.sessions.lock();
-        let id = match session_id(params) {
-            Ok(id) => id,
-            Err(failure) => return reply.refuse(&failure),
-        };
-        let Some(Open { control, modes, .. }) = sessions.get_mut(id) else {
-            return reply.refuse(&no_session(id));
-        };
-        let before = modes.as_ref().map(Modes::current);
-        if let Err(reason) = option::set(control, modes.as_mut(), option, value) {
-            return reply.fail(INVALID_PARAMS, reason);
-        }
-        reply.done(json!({"configOptions": option::list(control, modes.as_ref())}));
-        let now = modes.as_ref().map(Modes::current);
-        if now != before {
-            self.peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": now}));
+        self.change(params, reply, |control, modes| {
+            option::set(control, modes, text("configId"), text("value"))?;
+            Ok(json!({"configOptions": option::list(control, modes)}))
+        });
+    }
+
+    /// Changes a session, and tells its mode if that is another one now.
+    fn change(
+        &self,
+        params: &Value,
+        reply: Reply,
+        change: impl FnOnce(&Control, Option<&Modes>) -> Result<Value, String>,
+    ) {
+        let open = session_id(params).and_then(|id| {
+            let sessions = self.sessions.lock();
+            let open = sessions.get(id).ok_or_else(|| no_session(id))?;
+            Ok((id, open.control.clone(), open.modes.clone()))
+        });
+        match open {
+            Ok((id, control, modes)) => {
+                match change(&control, modes.as_ref()) {
+                    Ok(result) => reply.done(result),
+                    Err(reason) => reply.fail(INVALID_PARAMS, reason),
+                }
+                self.sessions.tell_mode(id, &self.peer);
+            }
+            Err(failure) => reply.refuse(&failure),
         }
     }
 

@@ -3,11 +3,12 @@
 //! An editor with forms (`elicitation.form`) shows them. Another one asks as it asks for permission, if there are
 //! choices; what has to be typed is dismissed.
 
-use super::open::tell_commands;
+use super::open::{Sessions, tell_commands};
 use super::peer::Peer;
 use super::update::notice;
 use crate::mode::form::{self, NO};
 use crate::runtime::control::WeakControl;
+use crate::runtime::plan;
 use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
 use crate::runtime::{CancelToken, unique_id};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub struct EditorUi {
     pub peer: Peer,
     pub session: String,
+    pub sessions: Sessions,
     pub control: WeakControl,
     /// Updates that wait until the editor knows the session; `None` from then on.
     pub held: Mutex<Option<Vec<Value>>>,
@@ -69,6 +71,10 @@ impl Ui for EditorUi {
                 if let Some(control) = self.control.upgrade() {
                     tell_commands(&self.session, &control, &self.peer);
                 }
+            }
+            // The mode of the session has changed.
+            Change::Status { key, .. } if key == plan::NAME => {
+                self.sessions.tell_mode(&self.session, &self.peer)
             }
             _ => {}
         }
