@@ -14,7 +14,7 @@ use crate::session::store::Stored;
 use crate::session::{Log, SessionError, upkeep};
 use crate::tools;
 use crate::tools::backend::Over;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The model of sessions that only run tools and have no key.
 const NO_MODEL: &str = "faux/echo";
@@ -85,12 +85,13 @@ impl Host for Opener {
         &mut self,
         cwd: &Path,
         stored: Option<&str>,
+        folders: &[PathBuf],
         files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal> {
         let inputs = self.inputs(cwd).map_err(Refusal::Failed)?;
         let log = self.log(&inputs, stored)?;
-        let session = self.launch.session_of_editor(inputs, log, &files, cancel);
+        let session = self.launch.session_of_editor(inputs, log, folders, &files, cancel);
         session.map_err(|error| match error {
             NotStarted::NoModel(reason) => Refusal::NoModel(reason),
             NotStarted::Failed(reason) => Refusal::Failed(reason),
@@ -113,7 +114,7 @@ impl Host for Opener {
 
     fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal> {
         let cwd = self.launch.started_in.clone();
-        let open = |opener: &mut Self| opener.open(&cwd, None, Box::new(|files| files), cancel);
+        let open = |opener: &mut Self| opener.open(&cwd, None, &[], Box::new(|files| files), cancel);
         match open(self) {
             Err(Refusal::NoModel(_)) => {}
             opened => return opened,

@@ -333,17 +333,20 @@ impl Launch {
         Ok(session)
     }
 
-    /// Makes the session of `log` for an editor. Unsaved files of the editor are read in place of those on
+    /// Makes the session of `log` for an editor, with `folders` beside the working folder. Unsaved files of the editor are read in place of those on
     /// the disk.
     pub fn session_of_editor(
         &self,
         inputs: Inputs,
         log: Log,
+        folders: &[PathBuf],
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
         let over = &self.over.resources;
         let mut launch = self.clone();
+        let folders = folders.iter().map(|folder| folder.to_string_lossy().into_owned());
+        launch.over.sandbox.writable.extend(folders);
         let mut inputs = inputs;
         let (found, problems) = find::find(&inputs, over.no_extensions);
         problems.iter().for_each(report::warning);

@@ -6,7 +6,7 @@ use crate::runtime::backend::Over;
 use crate::runtime::session::Session;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name and entry of a server of the Model Context Protocol that a client lends to a session, in the form of `mcp.json`.
@@ -21,11 +21,12 @@ pub trait Host: Send + 'static {
     fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String>;
 
     /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools access files through
-    /// `files`.
+    /// `files`, and may write to `folders`, too, where a sandbox limits that.
     fn open(
         &mut self,
         cwd: &Path,
         stored: Option<&str>,
+        folders: &[PathBuf],
         files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;

@@ -6,6 +6,7 @@ mod option;
 mod server;
 mod session;
 mod sign_in;
+mod terminal;
 mod told;
 
 use crate::agent::World;

@@ -25,6 +25,7 @@ mod prompt;
 mod replay;
 mod serve;
 mod server;
+mod terminal;
 mod typed;
 mod ui;
 mod update;

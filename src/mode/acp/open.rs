@@ -7,18 +7,20 @@ use super::option;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
 use super::replay;
+use super::terminal::Drawn;
 use super::typed::title;
 use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::runtime::addition::{Addition, OWN, Owner};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -35,17 +37,12 @@ const JOBS_MAX: usize = 4;
 pub enum Request {
     Initialize,
     Authenticate,
-    New {
-        cwd: PathBuf,
-        /// MCP servers of the editor.
-        servers: Vec<Lent>,
-    },
+    New(Setup),
     Stored {
-        cwd: PathBuf,
+        setup: Setup,
         id: String,
         /// True to send the stored conversation.
         replay: bool,
-        servers: Vec<Lent>,
     },
     /// The id of a session.
     Delete(String),
@@ -57,6 +54,15 @@ pub enum Request {
     },
 }
 
+/// What the editor says of a session that it opens.
+pub struct Setup {
+    pub cwd: PathBuf,
+    /// Folders of the workspace beside `cwd`.
+    pub folders: Vec<PathBuf>,
+    /// MCP servers of the editor.
+    pub servers: Vec<Lent>,
+}
+
 /// An open session.
 pub struct Open {
     pub control: Control,
@@ -65,6 +71,7 @@ pub struct Open {
     /// The mode that the editor knows of.
     told_mode: &'static str,
     pub worker: JoinHandle<()>,
+    files: Arc<Files>,
     lend: Lend,
     ui: Arc<EditorUi>,
     workspace: Arc<Workspace>,
@@ -104,11 +111,13 @@ impl Sessions {
         }
     }
 
-    /// Replaces the MCP servers that the editor lends to a session.
-    fn lend(&self, id: &str, servers: Vec<Lent>) {
-        let lend = self.lock().get(id).map(|open| open.lend.clone());
-        if let Some(lend) = lend {
-            lend(servers);
+    /// Takes what the editor says of a session that is open already.
+    fn change(&self, id: &str, setup: Setup) {
+        let open =
+            self.lock().get(id).map(|open| (open.control.clone(), open.files.clone(), open.lend.clone()));
+        if let Some((control, files, lend)) = open {
+            take_folders(&control, &files, &setup.folders);
+            lend(setup.servers);
         }
     }
 
@@ -186,7 +195,8 @@ fn initialize_result(methods: &[Value], takes_servers: bool) -> Value {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": takes_servers, "sse": takes_servers},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {},
+                "additionalDirectories": {}},
             "auth": {"logout": {}},
         },
         "agentInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
@@ -234,20 +244,21 @@ impl<H: Host> Opener<H> {
                 })?;
                 Ok(Answer::new(json!({})))
             }
-            Request::New { cwd, servers } => {
-                let notices = self.unused(&servers);
-                let id = self.open(&cwd, None, servers)?;
+            Request::New(setup) => {
+                let notices = self.unused(&setup.servers);
+                let id = self.open(setup, None)?;
                 let mut result = self.options(&id);
                 result["sessionId"] = id.as_str().into();
                 Ok(Answer { result, session: Some(id), notices })
             }
-            Request::Stored { cwd, id, replay, servers } => {
-                let mut notices = self.unused(&servers);
+            Request::Stored { setup, id, replay } => {
+                let mut notices = self.unused(&setup.servers);
                 let is_open = self.sessions.lock().contains_key(&id);
                 if is_open {
-                    self.sessions.lend(&id, servers);
+                    check_folders(&setup)?;
+                    self.sessions.change(&id, setup);
                 } else {
-                    self.open(&cwd, Some(&id), servers)?;
+                    self.open(setup, Some(&id))?;
                     if self.is_empty(&id) {
                         let title = "Nothing is stored of this session; it begins anew.";
                         notices.push(notice(self.peer.capabilities(), INFO, title, None));
@@ -314,18 +325,17 @@ impl<H: Host> Opener<H> {
         sessions.get(id).is_some_and(|open| open.control.snapshot().message_count == 0)
     }
 
-    fn open(&mut self, cwd: &Path, stored: Option<&str>, servers: Vec<Lent>) -> Result<String, Refusal> {
-        if !cwd.is_dir() {
-            return Err(Refusal::NoFolder(format!("There is no folder {}", cwd.display())));
-        }
+    fn open(&mut self, setup: Setup, stored: Option<&str>) -> Result<String, Refusal> {
+        check_folders(&setup)?;
+        let Setup { cwd, folders, servers } = setup;
         let files = Arc::new(Files::new(self.peer.clone()));
         let before = files.clone();
         let over = Box::new(move |below| before.clone().over(below));
-        let session = self.host.open(cwd, stored, over, &self.cancel)?;
+        let session = self.host.open(&cwd, stored, &folders, over, &self.cancel)?;
         let (control, workspace) = (session.control().clone(), session.workspace().clone());
         let id = session.header().id;
-        let folder = workspace.backend.canonical(&workspace.cwd);
-        files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
+        files.serve(id.clone());
+        take_folders(&control, &files, &folders);
         control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
             session: id.clone(),
@@ -343,14 +353,14 @@ impl<H: Host> Opener<H> {
         control.set_ui(ui.clone());
         let lend = self.host.start_servers(&session, servers, &self.cancel)?;
         let (jobs, waiting) = bounded(JOBS_MAX);
-        let (peer, sessions) = (self.peer.clone(), self.sessions.clone());
+        let (peer, sessions, of_editor) = (self.peer.clone(), self.sessions.clone(), files.clone());
         let worker = thread::Builder::new()
             .name("session".into())
-            .spawn(move || work::work(session, &waiting, &sessions, &peer, &files))
+            .spawn(move || work::work(session, &waiting, &sessions, &peer, &of_editor))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
         mode::ask_by_default(&control);
         let (modes, told_mode) = (Modes::of(&control), mode::current(&control));
-        let open = Open { modes, told_mode, control, jobs, workspace, lend, ui, worker };
+        let open = Open { modes, told_mode, control, jobs, workspace, files, lend, ui, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }
@@ -375,10 +385,38 @@ impl<H: Host> Opener<H> {
         else {
             return;
         };
-        let mut updates =
-            Updates::new(self.peer.clone(), id.to_owned(), workspace, control.tools().describer());
+        let mut updates = Updates::new(
+            self.peer.clone(),
+            id.to_owned(),
+            workspace,
+            control.tools().describer(),
+            Drawn::default(),
+        );
         control.tree().each_message(|message| replay::message(&mut updates, message));
     }
+}
+
+fn check_folders(setup: &Setup) -> Result<(), Refusal> {
+    match std::iter::once(&setup.cwd).chain(&setup.folders).find(|folder| !folder.is_dir()) {
+        Some(folder) => Err(Refusal::NoFolder(format!("There is no folder {}", folder.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Takes up the folders beside the session's own: the model is told of them, and the editor accesses their files.
+fn take_folders(control: &Control, files: &Files, folders: &[PathBuf]) {
+    let workspace = &control.config().workspace;
+    let real = |folder: &PathBuf| workspace.backend.canonical(folder).unwrap_or_else(|_| folder.clone());
+    files.set_folders(std::iter::once(&workspace.cwd).chain(folders).map(real).collect());
+    let owner = Owner { rank: OWN, name: "folders".into() };
+    if folders.is_empty() {
+        return control.remove_addition(&owner);
+    }
+    let list: Vec<String> = folders.iter().map(|folder| format!("\n- {}", folder.display())).collect();
+    let text = format!("The workspace has more folders, besides the working folder:{}", list.concat());
+    let sections = vec![("workspace_folders".to_owned(), text)];
+    // A section is never refused.
+    let _ = control.set_addition(owner, Addition { sections, ..Addition::default() });
 }
 
 /// Sends the commands of pi, of extensions, templates and skills to the editor.
@@ -417,6 +455,7 @@ mod tests {
     use crate::runtime::backend::Over;
     use crate::runtime::session::Session;
     use std::io::{self, Write};
+    use std::path::Path;
 
     /// A host without sessions, which opens none.
     struct Empty;
@@ -450,7 +489,14 @@ mod tests {
             Ok(())
         }
 
-        fn open(&mut self, _: &Path, _: Option<&str>, _: Over, _: &CancelToken) -> Result<Session, Refusal> {
+        fn open(
+            &mut self,
+            _: &Path,
+            _: Option<&str>,
+            _: &[PathBuf],
+            _: Over,
+            _: &CancelToken,
+        ) -> Result<Session, Refusal> {
             Err(Refusal::Failed("There are no sessions here".into()))
         }
 

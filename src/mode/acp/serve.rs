@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::mode::Modes;
-use super::open::{Request, Sessions};
+use super::open::{Request, Sessions, Setup};
 use super::option;
 use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
@@ -11,7 +11,6 @@ use super::work::Job;
 use crate::jsonrpc::message::{
     Bad, Failure, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message,
 };
-use crate::mode::host::Lent;
 use crate::mode::report;
 use crate::runtime::control::{Begin, Control, user_message};
 use crossbeam_channel::{Sender, TrySendError};
@@ -61,7 +60,7 @@ impl Server {
                 self.open(Ok(Request::Initialize), reply);
             }
             "authenticate" => self.open(Ok(Request::Authenticate), reply),
-            "session/new" => self.open(new(params), reply),
+            "session/new" => self.open(setup(params).map(Request::New), reply),
             "session/load" => self.open(stored(params, true), reply),
             "session/resume" => self.open(stored(params, false), reply),
             "session/list" => self.open(list(params), reply),
@@ -193,6 +192,7 @@ fn client_capabilities(params: &Value) -> ClientCapabilities {
     ClientCapabilities {
         reads: offers("readTextFile"),
         writes: offers("writeTextFile"),
+        terminals: client["terminal"] == true,
         notices: client["session"]["notices"].is_object(),
         compactions: client["session"]["compaction"].is_object(),
         forms: client["elicitation"]["form"].is_object(),
@@ -200,13 +200,22 @@ fn client_capabilities(params: &Value) -> ClientCapabilities {
     }
 }
 
-fn new(params: &Value) -> Result<Request, String> {
-    Ok(Request::New { cwd: folder(params)?, servers: servers(params)? })
+fn stored(params: &Value, replay: bool) -> Result<Request, String> {
+    let id = session_id(params).map_err(|f| f.message)?;
+    Ok(Request::Stored { setup: setup(params)?, id: id.to_owned(), replay })
 }
 
-fn stored(params: &Value, replay: bool) -> Result<Request, String> {
-    let (cwd, id) = (folder(params)?, session_id(params).map_err(|f| f.message)?);
-    Ok(Request::Stored { cwd, id: id.to_owned(), replay, servers: servers(params)? })
+fn setup(params: &Value) -> Result<Setup, String> {
+    let folders = match params.get("additionalDirectories") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(folders)) => folders
+            .iter()
+            .map(|path| absolute(path).ok_or("\"additionalDirectories\" must be absolute paths"))
+            .collect::<Result<_, _>>()?,
+        Some(_) => return Err("\"additionalDirectories\" must be a list".into()),
+    };
+    let servers = server::read(params.get("mcpServers").unwrap_or(&Value::Null))?;
+    Ok(Setup { cwd: folder(params)?, folders, servers })
 }
 
 fn list(params: &Value) -> Result<Request, String> {
@@ -218,13 +227,11 @@ fn list(params: &Value) -> Result<Request, String> {
 }
 
 fn folder(params: &Value) -> Result<PathBuf, String> {
-    let cwd = params.get("cwd").and_then(Value::as_str);
-    let cwd = cwd.filter(|cwd| cwd.starts_with('/')).map(PathBuf::from);
-    cwd.ok_or_else(|| "\"cwd\" must be an absolute path".into())
+    params.get("cwd").and_then(absolute).ok_or_else(|| "\"cwd\" must be an absolute path".into())
 }
 
-fn servers(params: &Value) -> Result<Vec<Lent>, String> {
-    server::read(params.get("mcpServers").unwrap_or(&Value::Null))
+fn absolute(path: &Value) -> Option<PathBuf> {
+    path.as_str().filter(|path| path.starts_with('/')).map(PathBuf::from)
 }
 
 fn session_id(params: &Value) -> Result<&str, Failure> {

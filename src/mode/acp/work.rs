@@ -60,7 +60,7 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
                 Err(_) => break,
             },
             recv(tasks) -> task => {
-                let mut updates = updates(&session, peer);
+                let mut updates = updates(&session, peer, files);
                 if let Ok(task) = task {
                     session.carry_out(task, &mut |event| {
                         updates.event(event);
@@ -73,14 +73,14 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
         match job {
             Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
-                match answer(&mut session, &mut meter, ticket, prompt, peer) {
+                match answer(&mut session, &mut meter, ticket, prompt, peer, files) {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
                     Err((code, reason)) => reply.fail(code, reason),
                 }
             }
             Job::Command { ticket, text, reply } => {
                 if let Some(command) = Command::of(&text) {
-                    run(&command, &mut session, ticket, peer);
+                    run(&command, &mut session, ticket, peer, files);
                     sessions.tell_options(&session.header().id, peer);
                 }
                 reply.done(json!({"stopReason": "end_turn"}));
@@ -102,17 +102,17 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
 }
 
 /// Runs a command, and shows its result as an answer. The model sees nothing of it.
-fn run(command: &Command<'_>, session: &mut Session, ticket: Ticket, peer: &Peer) {
-    let mut updates = updates(session, peer);
+fn run(command: &Command<'_>, session: &mut Session, ticket: Ticket, peer: &Peer, files: &Files) {
+    let mut updates = updates(session, peer, files);
     let work = Work { session, updates: &mut updates, cancel: &ticket.cancel };
     let text = command.run(work);
     updates.begin_answer();
     updates.say(&text);
 }
 
-fn updates(session: &Session, peer: &Peer) -> Updates {
+fn updates(session: &Session, peer: &Peer, files: &Files) -> Updates {
     let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
-    Updates::new(peer.clone(), session.header().id, workspace, describer)
+    Updates::new(peer.clone(), session.header().id, workspace, describer, files.drawn.clone())
 }
 
 /// Answers a prompt. Returns the stop reason, or code and text of an error.
@@ -122,11 +122,12 @@ fn answer(
     ticket: Ticket,
     prompt: Prompt,
     peer: &Peer,
+    files: &Files,
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
     let control = session.control().clone();
     let (text, images) = prompt.whole();
-    let mut updates = updates(session, peer);
+    let mut updates = updates(session, peer, files);
     // A command may run prompts of its own.
     let is_command = control.added_command(&text).is_some();
     let ticket = (!is_command).then_some(ticket);
