@@ -1,7 +1,6 @@
 //! One helper: its process, from the task to the report.
 
 use super::command;
-use super::report::{Report, Status};
 use super::task::{self, Task};
 use super::team::{DEPTH_MAX, Orders, Row, Slot, Team};
 use super::r#yield::{self, Yielded};
@@ -14,6 +13,7 @@ use crate::resources::agent::Agent;
 use crate::runtime::approval::{DENIED, Decision, Question};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
+use crate::runtime::helpers::{Report, Status};
 use crate::runtime::outcome::Wanted;
 use crate::tools::artifact;
 use crate::tools::plain;
@@ -196,6 +196,12 @@ impl<'h> Talk<'h> {
                     Err(_) => Err(End::Gone),
                 },
                 recv(replies) -> reply => reply.map_or(Ok(()), |reply| self.send(&reply)),
+                recv(self.helper.row.member().inbox()) -> text => {
+                    // A helper that has stopped meanwhile takes it as a prompt.
+                    let steering = json!({"message": text.unwrap_or_default(), "streamingBehavior": "steer"});
+                    let _ = self.client.send("prompt", steering);
+                    Ok(())
+                }
                 recv(self.helper.cancel.receiver()) -> _ => Err(End::Aborted),
             };
             if let Err(end) = step {
@@ -224,8 +230,17 @@ impl<'h> Talk<'h> {
                 let file = line["data"]["sessionFile"].as_str().map(PathBuf::from);
                 row.change(|report| report.session = file);
             }
-            "message_end" if line["message"]["role"] == "assistant" => {
-                return self.answered(line["message"].take());
+            "message_update" => {
+                let event = &line["assistantMessageEvent"];
+                if event["type"] == "text_delta" {
+                    row.member().write(event["delta"].as_str());
+                }
+            }
+            "message_end" => {
+                row.member().write(None);
+                if line["message"]["role"] == "assistant" {
+                    return self.answered(line["message"].take());
+                }
             }
             "tool_execution_start" => {
                 let name = line["toolName"].as_str().unwrap_or_default();
@@ -277,7 +292,7 @@ impl<'h> Talk<'h> {
             let reason = format!("A limit of the session was reached: {limit}");
             return Err(End::Failed(reason));
         }
-        if turns == Some(self.soft) {
+        if turns == self.soft {
             let _ = self.client.send("steer", json!({"message": SOFT_LIMIT}));
         }
         Ok(())
@@ -323,7 +338,7 @@ impl<'h> Talk<'h> {
                 },
                 cancel: &cancel,
             };
-            let reports = helper.slot.lend(&cancel, || helper.team.run(Task::all(&arguments), &orders));
+            let reports = helper.slot.lend(&cancel, || helper.team.run(&Task::all(&arguments), &orders));
             let content = super::report::result(&reports.unwrap_or_default()).content;
             let _ = outbox.send(response("tool_call_response", &id, json!({"content": content})));
         };

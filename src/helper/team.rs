@@ -1,18 +1,19 @@
 //! The helpers of a session: how many work at once, their names, and where their answers are kept.
 
 use super::process::{self, Helper};
-use super::report::{Report, Status};
 use super::task::Task;
 use super::r#yield;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
+use crate::runtime::event::Event;
+use crate::runtime::helpers::{Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::collections::HashSet;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Helpers of helpers have this depth, and give no tasks.
@@ -48,38 +49,64 @@ impl Team {
         }
     }
 
-    /// Runs tasks beside each other. Returns their reports in order; `None` if the session has ended.
-    pub fn run(&self, tasks: Vec<Task>, orders: &Orders<'_>) -> Option<Vec<Report>> {
-        let control = self.control.upgrade()?;
+    /// The session; `None` if it has ended.
+    pub fn control(&self) -> Option<Control> {
+        self.control.upgrade()
+    }
+
+    /// Gives names to tasks, and makes them known. What is known of each follows.
+    pub fn muster(
+        &self,
+        tasks: &[Task],
+        control: &Control,
+        is_background: bool,
+        cancel: &CancelToken,
+    ) -> Vec<Arc<Member>> {
         let config = control.config();
-        let names: Vec<String> = tasks.iter().map(|task| self.take_name(task, &config)).collect();
-        let board = Board::new(&tasks, &names, orders.update);
-        let cancel = orders.cancel.child();
+        let member = |task: &Task| {
+            let report = Report {
+                name: self.take_name(task, &config),
+                agent: task.agent.clone(),
+                task: task.text.clone(),
+                is_background,
+                ..Report::default()
+            };
+            control.helpers().add(report, cancel.child())
+        };
+        tasks.iter().map(member).collect()
+    }
+
+    /// Runs tasks beside each other. Returns their reports in order; `None` if the session has ended.
+    pub fn run(&self, tasks: &[Task], orders: &Orders<'_>) -> Option<Vec<Report>> {
+        let control = self.control.upgrade()?;
+        let members = self.muster(tasks, &control, false, orders.cancel);
+        Some(self.run_members(tasks, &members, &control, orders))
+    }
+
+    /// Runs tasks for which `members` were mustered.
+    pub fn run_members(
+        &self,
+        tasks: &[Task],
+        members: &[Arc<Member>],
+        control: &Control,
+        orders: &Orders<'_>,
+    ) -> Vec<Report> {
+        let config = control.config();
         thread::scope(|scope| {
             for (at, task) in tasks.iter().enumerate() {
-                let row = Row { board: &board, at };
-                let (control, config, cancel, name) = (&control, &config, &cancel, &names[at]);
-                let work = move || self.work(task, name, control, config, row, orders, cancel);
+                let row = Row { members, at, control, update: orders.update };
+                let config = &config;
+                let work = move || self.work(task, config, row, orders);
                 let started = thread::Builder::new().name("helper".into()).spawn_scoped(scope, work);
                 if let Err(error) = started {
                     row.end(Status::Failed, &format!("Cannot start a thread: {error}"));
                 }
             }
         });
-        Some(board.into_reports())
+        members.iter().map(|member| member.report()).collect()
     }
 
-    #[allow(clippy::too_many_arguments)] // called once, by the thread of the task
-    fn work(
-        &self,
-        task: &Task,
-        name: &str,
-        control: &Control,
-        config: &Config,
-        row: Row<'_>,
-        orders: &Orders<'_>,
-        cancel: &CancelToken,
-    ) {
+    fn work(&self, task: &Task, config: &Config, row: Row<'_>, orders: &Orders<'_>) {
         let agents = &config.agents;
         let allowed = |name: &str| (orders.is_allowed)(name);
         let Some(agent) = agents.find(&task.agent).filter(|agent| allowed(&agent.name)) else {
@@ -94,22 +121,23 @@ impl Team {
         if let Some(fault) = schema.and_then(r#yield::fault_of) {
             return row.end(Status::Failed, &format!("The output schema cannot be used: {fault}"));
         }
-        let Some(slot) = self.slots.take(cancel) else {
+        let member = row.member();
+        let Some(slot) = self.slots.take(&member.cancel) else {
             return row.end(Status::Aborted, "It had not begun");
         };
         let outputs = &*config.workspace.outputs;
         process::run(&Helper {
             team: self,
-            control,
+            control: row.control,
             config,
             agent,
-            name,
+            name: &member.name,
             task: &task.text,
             schema,
             depth: orders.depth,
             slot: &slot,
             row,
-            cancel,
+            cancel: &member.cancel,
         });
         row.change(|report| report.is_kept = keep(outputs, report).is_ok());
     }
@@ -145,40 +173,30 @@ fn keep(outputs: &dyn OutputDir, report: &Report) -> std::io::Result<()> {
     file::create_private(&path)?.write_all(report.text.as_bytes())
 }
 
-/// The reports of a call, which several threads change.
-pub struct Board<'a> {
-    reports: Mutex<Vec<Report>>,
+/// The report of one task of a call.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// The helpers of the call.
+    members: &'a [Arc<Member>],
+    at: usize,
+    control: &'a Control,
     update: &'a (dyn Fn(&[Report]) + Sync),
 }
 
-impl<'a> Board<'a> {
-    fn new(tasks: &[Task], names: &[String], update: &'a (dyn Fn(&[Report]) + Sync)) -> Self {
-        let report = |(task, name): (&Task, &String)| Report {
-            name: name.clone(),
-            agent: task.agent.clone(),
-            ..Report::default()
-        };
-        Self { reports: Mutex::new(tasks.iter().zip(names).map(report).collect()), update }
+impl<'a> Row<'a> {
+    pub fn member(&self) -> &'a Arc<Member> {
+        &self.members[self.at]
     }
 
-    fn into_reports(self) -> Vec<Report> {
-        self.reports.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The report of one task on the board.
-#[derive(Clone, Copy)]
-pub struct Row<'a> {
-    board: &'a Board<'a>,
-    at: usize,
-}
-
-impl Row<'_> {
-    /// Changes the report, and shows all.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> Option<T> {
-        let mut reports = self.board.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = reports.get_mut(self.at).map(change);
-        (self.board.update)(&reports);
+    /// Changes the report, and shows it.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> T {
+        let member = self.member();
+        let result = member.change(change);
+        if let Some(ui) = self.control.ui() {
+            ui.event(&Event::HelperUpdate { helper: &member.report().to_json() });
+        }
+        let reports: Vec<Report> = self.members.iter().map(|member| member.report()).collect();
+        (self.update)(&reports);
         result
     }
 

@@ -29,6 +29,7 @@ mod export;
 mod extension;
 mod failure;
 mod helper;
+mod helper_background;
 #[cfg(feature = "interactive")]
 mod interactive;
 mod job;

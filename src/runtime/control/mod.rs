@@ -26,6 +26,7 @@ use super::addition::NamedCommand;
 use super::approval::{Approvals, Approver, Decision, Question};
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::helpers::Helpers;
 use super::hook::Hooked;
 use super::limit::{Guard, Limits};
 use super::recorded_tools::RecordedTools;
@@ -79,6 +80,7 @@ struct Shared {
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
+    helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
     adapt: Mutex<Option<Adapt>>,
 }
@@ -114,6 +116,7 @@ impl Control {
         let approvals = Arc::<Approvals>::default();
         approvals.follow(&state.config);
         Self(Arc::new(Shared {
+            helpers: Arc::new(Helpers::new(&root)),
             root,
             queues,
             conversation: Mutex::new(conversation),
@@ -221,6 +224,11 @@ impl Control {
     /// The commands that run in the background.
     pub fn jobs(&self) -> &Jobs {
         &self.0.jobs
+    }
+
+    /// The helpers that the session has given tasks to.
+    pub fn helpers(&self) -> &Arc<Helpers> {
+        &self.0.helpers
     }
 
     /// Hands work to the session's thread, which may be busy with a run before.
