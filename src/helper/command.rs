@@ -18,7 +18,7 @@ pub fn command(
     let mut notes = Vec::new();
     let words = words(helper, folder, turns_max, &mut notes);
     let mut command = Command::new(lifeline::program()?);
-    command.arg0("pi").args(words).current_dir(&helper.config.workspace.cwd);
+    command.arg0("pi").args(words).current_dir(helper.cwd);
     // The session looks at what its helpers change.
     command.env("PI_CODING_AGENT", "true");
     set_apart(&mut command);

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{PipeReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Helper<'a> {
     pub task: &'a str,
     /// JSON schema of the result.
     pub schema: Option<&'a Value>,
+    /// The working folder.
+    pub cwd: &'a Path,
     /// 1 for helpers of the session.
     pub depth: usize,
     pub slot: &'a Slot<'a>,
@@ -128,7 +130,13 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
         tools.push(json!({"name": name, "label": name, "readOnly": true, "description": description,
             "snippet": "Give tasks to helpers", "parameters": parameters}));
     }
-    let prompt = format!("{}\n\nWhen you are done, call yield with the result.", helper.task);
+    let about_copy = match helper.cwd == helper.config.workspace.cwd {
+        true => "",
+        false => {
+            "\n\nYour folder is a copy of the user's: what you change in there is merged when you are done."
+        }
+    };
+    let prompt = format!("{}{about_copy}\n\nWhen you are done, call yield with the result.", helper.task);
     let sent = client.send("get_state", Value::Null).and_then(|_| {
         client.send("register_tools", json!({"tools": tools}))?;
         client.send("prompt", json!({"message": prompt}))
@@ -141,7 +149,7 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
 }
 
 /// The folder of helpers' sessions and answers, beside the session's file.
-fn folder(helper: &Helper<'_>) -> std::io::Result<PathBuf> {
+pub fn folder(helper: &Helper<'_>) -> std::io::Result<PathBuf> {
     let path = artifact::answer_path(&helper.config.workspace.outputs.path()?, helper.name);
     let folder = path.parent().map(ToOwned::to_owned).unwrap_or_default();
     file::make_private_folder(&folder)?;
@@ -337,6 +345,8 @@ impl<'h> Talk<'h> {
                     helper.row.change(|report| report.doing = waits_for(reports));
                 },
                 cancel: &cancel,
+                cwd: helper.cwd,
+                call: &id,
             };
             let reports = helper.slot.lend(&cancel, || helper.team.run(&Task::all(&arguments), &orders));
             let content = super::report::result(&reports.unwrap_or_default()).content;

@@ -15,6 +15,9 @@ fn section(report: &Report, bytes_max: usize) -> String {
     if let Some(note) = &report.note {
         section.push_str(&format!("[{note}]\n"));
     }
+    if let Some(changes) = &report.changes {
+        section.push_str(&format!("[{}]\n", changes.summary()));
+    }
     let text = report.text.trim();
     let shown = cut(text, bytes_max);
     if !text.is_empty() {

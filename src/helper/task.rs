@@ -27,6 +27,8 @@ pub struct Task {
     pub text: String,
     pub name: Option<String>,
     pub schema: Option<Value>,
+    /// True for work in a copy of the folder.
+    pub is_isolated: bool,
 }
 
 impl Task {
@@ -42,6 +44,7 @@ impl Task {
             agent: text("agent").unwrap_or_else(|| DEFAULT_AGENT.into()),
             text: text("task").unwrap_or_default(),
             name: text("name"),
+            is_isolated: value["isolated"] == true,
             schema: value.get("output_schema").filter(|schema| schema.is_object()).cloned(),
         }
     }
@@ -71,6 +74,7 @@ pub fn spec(agents: &Agents, is_allowed: impl Fn(&str) -> bool) -> ToolSpec {
                         "task": {"type": "string", "minLength": 1},
                         "name": {"type": "string", "description": "Short name of the helper"},
                         "output_schema": {"type": "object", "description": "JSON schema of the result"},
+                    "isolated": {"type": "boolean", "description": "Work in a copy; changes are merged at the end"},
                     },
                 }},
             },
@@ -143,13 +147,16 @@ impl Tool for TaskTool {
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let tasks = Task::all(call.arguments);
         if call.arguments.get("background") == Some(&Value::Bool(true)) {
-            return self.run_in_background(tasks);
+            return self.run_in_background(tasks, call.id.to_owned());
         }
+        let config = self.team.control().ok_or_else(ToolError::aborted)?.config();
         let orders = Orders {
             depth: 1,
             is_allowed: &|_| true,
             update: &|reports| (call.update)(report::progress(reports)),
             cancel: call.cancel,
+            cwd: &config.workspace.cwd,
+            call: call.id,
         };
         let reports = self.team.run(&tasks, &orders).ok_or_else(ToolError::aborted)?;
         Ok(report::result(&reports))
@@ -158,18 +165,26 @@ impl Tool for TaskTool {
 
 impl TaskTool {
     /// Starts helpers whose results arrive as a message.
-    fn run_in_background(&self, tasks: Vec<Task>) -> Result<ToolOutput, ToolError> {
+    fn run_in_background(&self, tasks: Vec<Task>, call: String) -> Result<ToolOutput, ToolError> {
         let control = self.team.control().ok_or_else(ToolError::aborted)?;
         let background = control.helpers().begin();
         let members = self.team.muster(&tasks, &control, true, &background.cancel);
         let reports: Vec<Report> = members.iter().map(|member| member.report()).collect();
         let team = self.team.clone();
         let work = move || {
-            let orders =
-                Orders { depth: 1, is_allowed: &|_| true, update: &|_| {}, cancel: &background.cancel };
+            let cancel = &background.cancel;
+            let config = control.config();
+            let orders = Orders {
+                depth: 1,
+                is_allowed: &|_| true,
+                update: &|_| {},
+                cancel,
+                cwd: &config.workspace.cwd,
+                call: &call,
+            };
             let reports = team.run_members(&tasks, &members, &control, &orders);
             // A conversation that has ended is not told.
-            if !background.cancel.is_cancelled() {
+            if !cancel.is_cancelled() {
                 control.wake(NAME, text_of(&report::result(&reports).content));
             }
         };

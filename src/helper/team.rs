@@ -1,18 +1,20 @@
 //! The helpers of a session: how many work at once, their names, and where their answers are kept.
 
+use super::isolate::Copy;
 use super::process::{self, Helper};
-use super::task::Task;
+use super::task::{NAME, Task};
 use super::r#yield;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::event::Event;
-use crate::runtime::helpers::{Member, Report, Status};
+use crate::runtime::helpers::{Changes, Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::collections::HashSet;
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -27,6 +29,8 @@ pub struct Team {
     slots: Slots,
     /// Names in use, in lower case.
     names: Mutex<HashSet<String>>,
+    /// Locked while changes are taken over.
+    taking_over: Mutex<()>,
 }
 
 /// Who gives tasks, and what holds for them.
@@ -37,6 +41,10 @@ pub struct Orders<'a> {
     /// Called with all reports when one has changed.
     pub update: &'a (dyn Fn(&[Report]) + Sync),
     pub cancel: &'a CancelToken,
+    /// The working folder.
+    pub cwd: &'a Path,
+    /// The id of the session's call.
+    pub call: &'a str,
 }
 
 impl Team {
@@ -46,6 +54,7 @@ impl Team {
             control: control.downgrade(),
             slots: Slots::new(usize::try_from(concurrency).unwrap_or(1)),
             names: Mutex::default(),
+            taking_over: Mutex::default(),
         }
     }
 
@@ -126,6 +135,14 @@ impl Team {
             return row.end(Status::Aborted, "It had not begun");
         };
         let outputs = &*config.workspace.outputs;
+        let copy = match task.is_isolated.then(|| self.copy(config, member, orders.cwd)) {
+            Some(Err(reason)) => {
+                return row.end(Status::Failed, &format!("There is no copy to work in: {reason}"));
+            }
+            Some(Ok(copy)) => Some(copy),
+            None => None,
+        };
+        let cwd = copy.as_ref().map(|(copy, _)| copy.cwd());
         process::run(&Helper {
             team: self,
             control: row.control,
@@ -134,12 +151,56 @@ impl Team {
             name: &member.name,
             task: &task.text,
             schema,
+            cwd: cwd.as_deref().unwrap_or(orders.cwd),
             depth: orders.depth,
             slot: &slot,
             row,
             cancel: &member.cancel,
         });
+        if let Some((copy, notes)) = copy {
+            let changes = self.take_over(copy, config, member, orders);
+            row.change(|report| {
+                report.changes = changes;
+                let notes = report.note.take().into_iter().chain(notes).collect::<Vec<_>>();
+                report.note = (!notes.is_empty()).then(|| notes.join(". "));
+            });
+        }
         row.change(|report| report.is_kept = keep(outputs, report).is_ok());
+    }
+
+    fn copy(&self, config: &Config, member: &Member, cwd: &Path) -> Result<(Copy, Vec<String>), String> {
+        let bytes_max = config.settings.count("helpers.copyBytes");
+        Copy::create(&config.agent_dir, cwd, &member.name, bytes_max, &member.cancel)
+    }
+
+    /// Takes over what a helper has changed in its copy, one helper after the other.
+    fn take_over(
+        &self,
+        copy: Copy,
+        config: &Config,
+        member: &Member,
+        orders: &Orders<'_>,
+    ) -> Option<Changes> {
+        let _turn = self.taking_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let workspace = &config.workspace;
+        let is_done = member.report().status == Status::Done;
+        let may_apply = |path: &Path| match workspace.backend.sandbox() {
+            _ if !is_done => Err("the helper has not finished".to_owned()),
+            Some(sandbox) if !sandbox.allows(path) => {
+                Err(format!("the sandbox does not allow to change {}", path.display()))
+            }
+            _ => Ok(()),
+        };
+        let patch = workspace.outputs.path().ok();
+        let patch = patch.map(|folder| artifact::answer_path(&folder, &member.name).with_extension("patch"));
+        // An abort of the helper does not take away what it has done.
+        let cancel = CancelToken::new();
+        let looking = workspace.changes.begin(NAME, orders.call, &cancel);
+        let changes = copy.finish(&member.name, patch.as_deref(), &may_apply, &cancel);
+        if let Some(number) = looking {
+            workspace.changes.end(NAME, orders.call, number);
+        }
+        changes
     }
 
     /// Takes a name for a helper that no other one of the session has or had.

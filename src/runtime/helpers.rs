@@ -45,6 +45,46 @@ impl Status {
     }
 }
 
+/// Changes that a helper has made in a copy of the folder.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    pub files: Vec<String>,
+    /// True if they are in the folder now.
+    pub is_applied: bool,
+    /// Why they are not.
+    pub problem: Option<String>,
+    /// The file with the diff.
+    pub patch: Option<PathBuf>,
+    /// The branch that keeps them.
+    pub branch: Option<String>,
+    /// The copy that keeps them.
+    pub place: Option<PathBuf>,
+}
+
+impl Changes {
+    /// What has become of the changes, in a sentence.
+    pub fn summary(&self) -> String {
+        let files = self.files.join(", ");
+        if self.is_applied {
+            return format!("Changed: {files}");
+        }
+        let why = self.problem.as_deref().unwrap_or_default();
+        let branch = self.branch.as_ref().map(|branch| format!("the branch {branch}"));
+        let place = self.place.as_ref().map(|place| place.display().to_string());
+        let patch = self.patch.as_ref().map(|patch| format!("the diff {}", patch.display()));
+        let kept: Vec<String> = branch.into_iter().chain(place).chain(patch).collect();
+        let files = if files.is_empty() { String::new() } else { format!(" ({files})") };
+        format!("Its changes{files} are not in your files: {why}. They are kept in {}", kept.join(" and "))
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "files": self.files, "applied": self.is_applied, "problem": self.problem, "patch": self.patch,
+            "branch": self.branch, "place": self.place,
+        })
+    }
+}
+
 /// What became of a task, or what is known of it so far.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -67,6 +107,8 @@ pub struct Report {
     pub is_kept: bool,
     /// True if nothing waits for the result.
     pub is_background: bool,
+    /// What a helper has changed that worked in a copy.
+    pub changes: Option<Changes>,
 }
 
 impl Report {
@@ -87,6 +129,7 @@ impl Report {
             "name": self.name, "agent": self.agent, "status": self.status.name(), "turns": self.turns,
             "usage": self.usage, "doing": self.doing, "note": self.note, "data": self.data,
             "sessionFile": self.session, "background": self.is_background,
+            "changes": self.changes.as_ref().map(Changes::to_json),
         })
     }
 }

@@ -32,6 +32,7 @@ mod helper;
 mod helper_background;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod isolate;
 mod job;
 #[cfg(not(all(
     feature = "acp",

@@ -2,6 +2,7 @@
 
 use super::frame::{indented, inside, text, title};
 use super::{Dialog, Step};
+use crate::base::file;
 use crate::mode::interactive::card;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Opened, Update};
@@ -9,12 +10,15 @@ use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::transcript::stored_lines;
 use crate::runtime::helpers::Member;
-use crate::runtime::{AgentMessage, reading};
+use crate::runtime::{AgentMessage, plain_text, reading};
 use crate::tui::key::{Code, Key};
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
 use std::sync::Arc;
+
+/// Maximum size of a diff that is shown, in bytes.
+const DIFF_MAX: u64 = 4 << 20;
 
 pub struct HelperView {
     member: Arc<Member>,
@@ -29,6 +33,8 @@ pub struct HelperView {
     /// Rows of a page when last drawn.
     page: usize,
     said: String,
+    /// The diff of its changes, if it is shown.
+    diff: Option<String>,
     is_reading: bool,
     /// True if the session has changed since it was read.
     is_stale: bool,
@@ -47,6 +53,7 @@ impl HelperView {
             back: 0,
             page: 1,
             said: String::new(),
+            diff: None,
             is_reading: false,
             is_stale: false,
         };
@@ -76,7 +83,38 @@ impl HelperView {
         }
     }
 
+    fn draw_diff(diff: &str, look: &Look<'_>) -> Vec<Line> {
+        let role = |line: &str| match line.as_bytes().first() {
+            Some(b'+') => Role::ToolDiffAdded,
+            Some(b'-') => Role::ToolDiffRemoved,
+            _ => Role::ToolDiffContext,
+        };
+        let lines = diff.lines().map(|line| Line::of(line, look.style(role(line))).cut(inside(look)));
+        lines.collect()
+    }
+
+    /// Shows the diff of the helper's changes, or its turns again.
+    fn toggle_diff(&mut self) {
+        if self.diff.take().is_some() {
+            return;
+        }
+        let patch = self.member.report().changes.and_then(|changes| changes.patch);
+        match patch.map(|path| file::read(&path, DIFF_MAX)) {
+            None => {
+                self.said = "There is no diff: only a helper with isolated has one, at its end".to_owned()
+            }
+            Some(Err(error)) => self.said = format!("The diff cannot be read: {error}"),
+            Some(Ok(bytes)) => {
+                self.back = usize::MAX;
+                self.diff = Some(plain_text(&bytes));
+            }
+        }
+    }
+
     fn draw(&mut self, look: &Look<'_>) -> Vec<Line> {
+        if let Some(diff) = &self.diff {
+            return Self::draw_diff(diff, look);
+        }
         let width = inside(look);
         if self.drawn.as_ref().is_none_or(|(drawn, _)| *drawn != width) {
             let is_open = self.member.report().status.is_open();
@@ -131,10 +169,12 @@ impl Dialog for HelperView {
         let report = self.member.report();
         let mut head = vec![title(&report.line(), look).cut(inside(look))];
         head.extend(text(report.note.as_deref().unwrap_or_default(), Role::Warning, look));
+        let changes = report.changes.map(|changes| changes.summary()).unwrap_or_default();
+        head.extend(text(&changes, Role::Muted, look));
         head.extend(text(&self.problem, Role::Warning, look));
         head.push(Line::new());
         let mut foot = text(&self.said, Role::Error, look);
-        let keys = "↑↓ scroll  m message  s stop  g go on with its session  Esc leave";
+        let keys = "↑↓ scroll  d diff  m message  s stop  g go on with its session  Esc leave";
         foot.push(Line::of(keys, look.style(Role::Dim)).cut(inside(look)));
         let lines = self.draw(look);
         // Two rules take rows, too.
@@ -159,6 +199,7 @@ impl Dialog for HelperView {
             Code::PageDown => self.back = self.back.saturating_sub(self.page),
             Code::Home => self.back = usize::MAX,
             Code::End => self.back = 0,
+            _ if key.typed() == Some('d') => self.toggle_diff(),
             _ => match act(&self.member, key) {
                 Some(Ok(effects)) => return effects,
                 Some(Err(reason)) => self.said = reason,
