@@ -323,7 +323,14 @@ impl Host for Conductor<'_> {
     }
 
     fn follow_up(&mut self) -> Vec<AgentMessage> {
-        self.control.queues().follow_up.take()
+        loop {
+            let queued = self.control.queues().follow_up.take();
+            // Where no later run can take up the answers of helpers, this one waits for them.
+            let lasts = self.control.ui().is_none_or(|ui| ui.lasts());
+            if !queued.is_empty() || lasts || !self.control.helpers().wait(self.cancel) {
+                return queued;
+            }
+        }
     }
 
     fn is_interrupted(&mut self) -> bool {
@@ -340,7 +347,7 @@ fn changes_unknown(tool: &ToolInfo) -> bool {
 }
 
 /// A message to the model that is shown to the user, too.
-fn note(kind: &str, text: String) -> AgentMessage {
+pub(super) fn note(kind: &str, text: String) -> AgentMessage {
     AgentMessage::Custom(Arc::new(CustomMessage {
         custom_type: kind.into(),
         content: Content::Text(text),

@@ -30,8 +30,10 @@ mod export;
 mod extension;
 mod failure;
 mod helper;
+mod helper_background;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod isolate;
 mod job;
 #[cfg(not(all(
     feature = "acp",

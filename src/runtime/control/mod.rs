@@ -27,6 +27,7 @@ use super::approval::{Approvals, Approver, Decision, Question};
 use super::cache_warming::Warmer;
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::helpers::Helpers;
 use super::hook::Hooked;
 use super::limit::{Guard, Limits};
 use super::recorded_tools::RecordedTools;
@@ -81,6 +82,7 @@ struct Shared {
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
     warmer: Warmer,
+    helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
     adapt: Mutex<Option<Adapt>>,
 }
@@ -116,6 +118,7 @@ impl Control {
         let approvals = Arc::<Approvals>::default();
         approvals.follow(&state.config);
         Self(Arc::new(Shared {
+            helpers: Arc::new(Helpers::new(&root)),
             root,
             queues,
             conversation: Mutex::new(conversation),
@@ -228,6 +231,11 @@ impl Control {
 
     pub(super) fn warmer(&self) -> &Warmer {
         &self.0.warmer
+    }
+
+    /// The helpers that the session has given tasks to.
+    pub fn helpers(&self) -> &Arc<Helpers> {
+        &self.0.helpers
     }
 
     /// Hands work to the session's thread, which may be busy with a run before.
