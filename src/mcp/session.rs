@@ -164,7 +164,7 @@ impl Mcp {
             known
         };
         let cwd = &config.workspace.cwd;
-        let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
+        let loaded = config::load_trusted(self.dirs.agent(), cwd, config.consent.as_deref());
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         self.inside().leaves_codemode = loaded.leaves_codemode;
         let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
