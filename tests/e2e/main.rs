@@ -10,6 +10,7 @@ mod server;
 mod acp;
 mod auth;
 #[cfg(feature = "interactive")]
+mod checkpoint;
 mod choose;
 mod cli;
 #[cfg(feature = "clouds")]
