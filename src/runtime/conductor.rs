@@ -11,23 +11,24 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
-use super::tap::HookTap;
 use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
 use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::llm::context::Head;
+use crate::llm::context::{Context, Head};
 use crate::llm::event::StreamError;
 use crate::llm::message::{
     AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolCall, ToolReference, now_ms,
 };
+use crate::llm::stream::StreamHandle;
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
 use crate::session::entry::ContextEdit;
 use crate::tools;
+use crate::wire;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -221,8 +222,8 @@ impl Host for Conductor<'_> {
         call: &ToolCall,
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Refusal> {
-        let agent = self.control.agent();
-        let tool = agent.tools.iter().map(|tool| tool.info()).find(|info| info.spec.name == call.name);
+        let tool = self.control.state().active_tool(&call.name);
+        let tool = tool.as_ref().map(|tool| tool.info());
         if let Some(reason) = tool.and_then(|tool| self.control.refusal_while_planning(tool)) {
             return Err(Refusal { reason, terminate: false });
         }
@@ -283,7 +284,7 @@ impl Host for Conductor<'_> {
         }
         let (sections, absent) = {
             let state = self.control.state();
-            (state.sections.clone(), state.absent_tools())
+            (state.sections(), state.absent_tools())
         };
         let sections = match &self.system_prompt {
             Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
@@ -296,11 +297,12 @@ impl Host for Conductor<'_> {
     }
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        let session = self.control.log().header().id.clone();
-        let services = &self.config.services;
-        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
-        request.options.tap = HookTap::of(&self.hooked, &agent.model, self.cancel);
-        Ok(request)
+        self.control.request(&agent.model, agent.thinking, self.cancel)
+    }
+
+    fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
+        self.control.keep_warm(&request, &context);
+        wire::stream(&request.model, context, request.options, cancel)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {

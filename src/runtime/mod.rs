@@ -4,6 +4,7 @@ pub mod addition;
 pub mod approval;
 mod aside;
 mod ask;
+pub mod cache_warming;
 pub mod checkpoint;
 mod clock;
 pub mod command_hook;

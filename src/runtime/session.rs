@@ -210,6 +210,7 @@ impl Session {
         // The log may have moved to another file.
         self.update_child_env();
         let settled = Event::AgentSettled { aborted: cancel.is_cancelled() };
+        self.control.settle_warming();
         let told = listener(&settled);
         ticket.wake_idle();
         self.control.hooked().event(&settled, || Value::Null, self.control.root());

@@ -69,7 +69,7 @@ pub enum Change {
         title: String,
         body: String,
     },
-    /// There are other skills, prompt templates or themes.
+    /// There are other skills, prompt templates, commands of servers, or themes.
     Resources,
     /// What an extension draws of the tool call with this id is out of date.
     Redraw(String),

@@ -9,6 +9,7 @@ mod server;
 #[cfg(feature = "acp")]
 mod acp;
 mod auth;
+mod cache_warming;
 #[cfg(feature = "interactive")]
 mod checkpoint;
 mod choose;
@@ -54,6 +55,7 @@ mod mcp_server;
 #[cfg(feature = "mcp")]
 mod mcp_sign_in;
 mod models;
+mod mutant;
 mod output;
 mod package;
 #[cfg(feature = "interactive")]
@@ -85,6 +87,8 @@ mod still;
 mod todo;
 mod tool;
 mod trust;
+#[cfg(feature = "extensions")]
+mod trust_change;
 #[cfg(feature = "interactive")]
 mod typed;
 mod undo;

@@ -7,6 +7,7 @@ use super::asked::Asked;
 use super::card::{Call, Weight};
 use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;
+use crate::runtime::cache_warming;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::control::Streaming;
 use crate::runtime::filling::Filling;
@@ -107,6 +108,7 @@ pub enum Effect {
     ShowStats {
         stats: Box<Stats>,
         name: Option<String>,
+        warming: cache_warming::Status,
     },
     ShowContext(Box<Filling>),
     Summed {

@@ -8,8 +8,9 @@
 
 use super::card::Weight;
 use super::effect::Effect;
+use crate::runtime::cache_warming;
 use crate::runtime::event::{Event, RETRY_CANCELLED, Reason};
-use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput};
+use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput, Usage};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -107,6 +108,7 @@ pub enum News {
     ThinkingChanged,
     /// An extension has added an entry of its own to the log.
     EntryAppended(Value),
+    CacheWarmed(Box<Usage>),
     /// Output of a user's command.
     ShellPrinted(String),
     /// An effect to apply on the drawing thread.
@@ -233,8 +235,14 @@ fn news(event: &Event<'_>) -> Option<News> {
         Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => News::RetryEnded,
         // A failed answer tells why.
         Event::EntryAppended { entry } => {
-            let entry = serde_json::to_value(entry).ok().filter(|entry| entry["type"] == "custom")?;
-            News::EntryAppended(entry)
+            let mut entry = serde_json::to_value(entry).ok()?;
+            match entry["type"].as_str()? {
+                "custom" => News::EntryAppended(entry),
+                "usage" if entry["kind"] == cache_warming::KIND => {
+                    News::CacheWarmed(serde_json::from_value(entry["usage"].take()).ok()?)
+                }
+                _ => return None,
+            }
         }
         Event::Failed { .. } | Event::Output { .. } => return None,
     })

@@ -74,6 +74,12 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
                 false => app.error(&format!("Gave up after {tries}")),
             }
         }
+        News::CacheWarmed(usage) => {
+            app.status.footer.warm(&usage);
+            if app.control.config().settings.flag("showCacheMissNotices") {
+                app.info(&format!("Cache warmed: ${:.3}", usage.cost.total));
+            }
+        }
         News::LimitReached(reason) => app.warn(&format!("The run was ended: {reason}")),
         News::CompactionEnded { summary, aborted, error, .. } => {
             if let Some((summary, tokens)) = summary {
@@ -178,7 +184,9 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             app.info(&done);
         }
         Effect::Reloaded { was_trusted } => command::reloaded(app, was_trusted),
-        Effect::ShowStats { stats, name } => session::show_stats(app, &stats, name.as_deref()),
+        Effect::ShowStats { stats, name, warming } => {
+            session::show_stats(app, &stats, name.as_deref(), &warming);
+        }
         Effect::ShowContext(filling) => app.open(dialog::context::context(*filling)),
         Effect::Summed { changes, stats } => {
             app.status.footer.summed(changes, &stats, &app.control, &app.threads.feed);
@@ -273,7 +281,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
                 asked.call.preview.clone_from(&call.preview);
             }
             let is_typing = !app.composer.editor.is_empty();
-            app.open(Approve::new(*asked, app.control.config().trusts_project, is_typing));
+            app.open(Approve::new(*asked, app.control.config().consent.is_some(), is_typing));
         }
         Effect::UseMode { mode, saves } => permissions::use_mode(app, mode, saves),
         Effect::AddRule { effect, scope, rule } => permissions::add(app, effect, scope, &rule),

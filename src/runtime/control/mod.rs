@@ -24,6 +24,7 @@ pub use ticket::{Begin, Ticket};
 
 use super::addition::NamedCommand;
 use super::approval::{Approvals, Approver, Decision, Question};
+use super::cache_warming::Warmer;
 use super::config::Config;
 use super::event::{Emit, Event};
 use super::helpers::Helpers;
@@ -80,6 +81,7 @@ struct Shared {
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
+    warmer: Warmer,
     helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
     adapt: Mutex<Option<Adapt>>,
@@ -127,6 +129,7 @@ impl Control {
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
             jobs: Jobs::default(),
+            warmer: Warmer::default(),
             planning: Mutex::default(),
             adapt: Mutex::default(),
         }))
@@ -226,6 +229,10 @@ impl Control {
         &self.0.jobs
     }
 
+    pub(super) fn warmer(&self) -> &Warmer {
+        &self.0.warmer
+    }
+
     /// The helpers that the session has given tasks to.
     pub fn helpers(&self) -> &Arc<Helpers> {
         &self.0.helpers
@@ -248,7 +255,7 @@ impl Control {
 
     /// The system prompt of the next run, and its sections by name.
     pub fn system_prompt(&self) -> (String, Value) {
-        let head = Head { sections: Map::clone(&self.state().sections), ..Head::default() };
+        let head = Head { sections: Map::clone(&self.state().sections()), ..Head::default() };
         (head.prompt(), Value::Object(head.sections))
     }
 
@@ -320,6 +327,7 @@ impl Control {
             all.into_iter().flatten().chain(&state.asides).cloned().collect()
         };
         under_way.iter().for_each(CancelToken::cancel);
+        self.warmer().abort();
     }
 
     /// Cancels the wait before a retry. No further retry follows.
@@ -387,6 +395,7 @@ impl Control {
 
     /// Replaces the conversation, and returns the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
+        self.warmer().stop("waiting for first request");
         let (next, conversation) = State::new(parts);
         self.0.approvals.follow(&next.config);
         let mut queues = self.queues();
@@ -398,6 +407,7 @@ impl Control {
 
     /// Closes the log. No entry may be appended afterwards.
     pub(super) fn close(&self) -> Result<(), Fatal> {
+        self.warmer().stop("inactive");
         Ok(self.log().end()?)
     }
 
