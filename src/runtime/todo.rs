@@ -5,8 +5,7 @@
 
 use super::addition::{Addition, OWN, Owner};
 use super::control::{Control, WeakControl};
-use super::nested::Delivery;
-use super::task::Streaming;
+use super::task::{Delivery, Streaming};
 use super::ui::Change;
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::message::{AgentMessage, CustomMessage};
