@@ -9,6 +9,7 @@ use crate::rpc::fuzz::{Dice, setting};
 #[cfg(feature = "interactive")]
 use crate::screen::Screen;
 use crate::server::{Reply, Server};
+#[cfg(feature = "acp")]
 use serde_json::json;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
