@@ -57,6 +57,8 @@ pub struct Entry {
 pub enum Scope {
     User,
     Project,
+    /// Lent to one session by the client of pi; in no file.
+    Client,
 }
 
 impl Scope {
@@ -65,6 +67,7 @@ impl Scope {
         match self {
             Self::User => "global",
             Self::Project => "project",
+            Self::Client => "client",
         }
     }
 }
@@ -120,6 +123,32 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>, String> {
 impl Servers {
     pub fn find(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// Adds servers that a client lends, by their names. Each takes the place of one of the files with its name.
+    pub fn lend(&mut self, lent: &[(String, Map<String, Value>)]) {
+        for (name, fields) in lent {
+            if let Err(reason) = self.lend_one(name, fields.clone()) {
+                self.errors.push(format!("MCP server \"{name}\" of the client: {reason}"));
+            }
+        }
+    }
+
+    fn lend_one(&mut self, given: &str, mut fields: Map<String, Value>) -> Result<(), String> {
+        // Clients name servers for people.
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let name: String = given.chars().map(plain).collect();
+        check(&name, &mut fields)?;
+        let known = self.entries.iter().position(|entry| namespace(&entry.name) == namespace(&name));
+        let entry = Entry { name, scope: Scope::Client, source: PathBuf::new(), changed_by: None, fields };
+        match known.and_then(|at| self.entries.get_mut(at)) {
+            Some(known) if known.scope == Scope::Client => {
+                return Err(format!("is named like \"{}\"", known.name));
+            }
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+        Ok(())
     }
 
     fn add_file(&mut self, path: &Path, scope: Scope, content: Result<Option<Map<String, Value>>, String>) {
