@@ -96,7 +96,7 @@ const CALLS: &[Row] = &[
     ("session.abort", "", "null"),
     ("session.waitForIdle", "", "null"),
     ("session.compact", "customInstructions?: string|null", "object"),
-    ("session.new", "parentSession?: string|null", "{cancelled: boolean}"),
+    ("session.new", "parentSession?: string|null, setup?: object[]|null", "{cancelled: boolean}"),
     ("session.fork", "entryId: string, position?: string|null", "{cancelled: boolean, text?: string}"),
     ("session.switch", "sessionPath: string", "{cancelled: boolean}"),
     (

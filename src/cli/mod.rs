@@ -110,7 +110,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Export { file, out }) => return export::page(&file, out.as_deref()),
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
-        Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
+        Ok(Command::Acp) => Launch::unasked(&args).and_then(|launch| acp::serve(launch.hearing_extensions())),
         Ok(Command::Mcp) => Launch::unasked(&args).and_then(serve::serve),
         Ok(Command::Rpc) => serve(args),
         Ok(Command::Prompt) => prompt(args),
@@ -136,7 +136,7 @@ fn prompt(mut args: Args) -> Result<u8, String> {
     if ask::is_drawn(&args.run) {
         interactive::is_there()?;
     }
-    let mut launch = Launch::new(&args)?;
+    let mut launch = Launch::new(&args)?.hearing_extensions();
     let mut inputs = launch.inputs()?;
     if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
         report::error(text);
@@ -175,7 +175,7 @@ fn prompt(mut args: Args) -> Result<u8, String> {
 
 /// Runs RPC mode until stdin ends. Returns the exit code.
 fn serve(mut args: Args) -> Result<u8, String> {
-    let mut launch = Launch::new(&args)?;
+    let mut launch = Launch::new(&args)?.hearing_extensions();
     let mut inputs = launch.inputs()?;
     if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
         report::error(text);

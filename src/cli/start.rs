@@ -66,6 +66,8 @@ pub struct Launch {
     pub no_mcp: bool,
     verbose: bool,
     is_offline: bool,
+    /// Extensions may decide on the trust of projects.
+    pub hears_extensions: bool,
     /// True once the packages of `--extension` were fetched.
     has_fetched: Arc<AtomicBool>,
     /// Plan mode from the start; true if the plan is accepted without a question.
@@ -160,6 +162,7 @@ impl Launch {
             no_mcp: args.run.no_mcp,
             verbose: args.run.verbose,
             is_offline: args.run.offline,
+            hears_extensions: false,
             has_fetched: Arc::default(),
             plan: args.run.plan.then_some(args.run.yes),
         })
@@ -168,6 +171,11 @@ impl Launch {
     /// Makes a launch like [`Launch::new`], but without questions to the user.
     pub fn unasked(args: &Args) -> Result<Self, String> {
         Ok(Self { questions: Questions::Never, ..Self::new(args)? })
+    }
+
+    /// Makes a launch in which extensions may decide on the trust of projects.
+    pub fn hearing_extensions(self) -> Self {
+        Self { hears_extensions: true, ..self }
     }
 
     /// Loads settings, models and keys for the current folder. Faulty files are reported and defaults used.
@@ -179,11 +187,11 @@ impl Launch {
         migrate::run(dirs.agent(), &settings);
         diagnostics.iter().for_each(report::warning);
         let mut inputs = Inputs::load(dirs, cwd, self.started_in.clone(), settings, &mut warn);
-        self.decide_trust(&mut inputs)?;
         // A reload uses what the start has fetched.
         let is_first = !self.has_fetched.swap(true, Ordering::Relaxed);
         let sources = &self.over.resources.extensions;
         inputs.named_packages = named(&inputs, sources, self.is_offline, is_first)?;
+        self.decide_trust(&mut inputs)?;
         Ok(inputs)
     }
 

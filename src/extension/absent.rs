@@ -6,9 +6,9 @@ use crate::resources::package::Package;
 use crate::runtime::addition::Provider;
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
-use crate::runtime::ui::Problem;
+use crate::runtime::ui::{Asker, Problem};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub mod find {
@@ -26,7 +26,23 @@ pub mod find {
 /// Is never found.
 pub enum Found {}
 
+impl Found {
+    pub fn eager(self) -> Self {
+        self
+    }
+
+    pub fn mentions(&self, _: &dyn Fn(&Path) -> bool) -> bool {
+        false
+    }
+}
+
+pub struct Vote {
+    pub is_trusted: bool,
+    pub is_kept: bool,
+}
+
 pub struct About {
+    pub asker: Option<Asker>,
     pub flags: Map<String, Value>,
     pub cwd: PathBuf,
     pub dirs: Dirs,
@@ -34,7 +50,7 @@ pub struct About {
 
 impl About {
     pub fn new(inputs: &Inputs, _: &'static str, _: &'static str) -> Self {
-        Self { flags: Map::new(), cwd: inputs.cwd.clone(), dirs: inputs.dirs.clone() }
+        Self { asker: None, flags: Map::new(), cwd: inputs.cwd.clone(), dirs: inputs.dirs.clone() }
     }
 }
 
@@ -58,6 +74,10 @@ impl Extensions {
     pub fn restart(self: &Arc<Self>, _: About, _: Vec<Found>) {}
 
     pub fn take_flags(&self, _: impl FnMut(&str, bool) -> Option<Value>) {}
+
+    pub fn vote(&self, _: &str) -> Option<Vote> {
+        None
+    }
 
     pub fn list(&self) -> String {
         String::new()

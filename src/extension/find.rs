@@ -34,6 +34,21 @@ pub struct Found {
     pub consent: Option<Arc<Consent>>,
 }
 
+impl Found {
+    /// The extension, started at once.
+    pub fn eager(self) -> Self {
+        Self { lazy: None, ..self }
+    }
+
+    /// True if `is_meant` holds for a file that makes it up: its manifest, or a program beside that.
+    pub fn mentions(&self, is_meant: &dyn Fn(&Path) -> bool) -> bool {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let args = self.args.iter().map(|arg| folder.join(arg)).filter(|_| self.path.ends_with(MANIFEST));
+        let program = Some(self.program.clone()).filter(|program| program.starts_with(folder));
+        is_meant(&self.path) || program.into_iter().chain(args).any(|file| is_meant(&file))
+    }
+}
+
 #[derive(Deserialize)]
 struct Manifest {
     command: String,

@@ -11,7 +11,7 @@ use crate::runtime::addition::Owner;
 use crate::runtime::ui::Change;
 use crate::tools::process::peer::Program;
 use crate::tools::truncate::size;
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Sender, at, select};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +35,8 @@ pub struct Instance {
     greeted: AtomicBool,
     /// The session waits for its answer to `initialize`.
     starting: AtomicBool,
+    /// Cancelled when its start is over, and it was told that the session began.
+    ready: CancelToken,
 }
 
 #[derive(Default)]
@@ -74,6 +76,7 @@ impl Instance {
             start_ms: AtomicU64::new(0),
             greeted: AtomicBool::new(false),
             starting: AtomicBool::new(false),
+            ready: CancelToken::new(),
         }
     }
 
@@ -92,6 +95,25 @@ impl Instance {
 
     pub(super) fn set_starting(&self, is_starting: bool) {
         self.starting.store(is_starting, Ordering::Relaxed);
+    }
+
+    /// Nobody has to wait for its start any more.
+    pub(super) fn set_ready(&self) {
+        self.ready.cancel();
+    }
+
+    /// Waits until its start is over, `limit` has passed or `cancel` is cancelled.
+    pub(super) fn wait_until_ready(&self, limit: Instant, cancel: &CancelToken) {
+        select! {
+            recv(self.ready.receiver()) -> _ => {}
+            recv(cancel.receiver()) -> _ => {}
+            recv(at(limit)) -> _ => {}
+        }
+    }
+
+    /// True if a start is under way that is not over.
+    pub(super) fn is_coming(&self) -> bool {
+        !self.ready.is_cancelled()
     }
 
     /// Gives up its part in the session, also if it is still being started.

@@ -25,12 +25,12 @@ use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
 use crate::runtime::service;
 use crate::runtime::task::Task;
-use crate::runtime::ui::Problem;
+use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
 use crossbeam_channel::Sender;
-use find::Found;
+pub use find::Found;
 pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
@@ -56,6 +56,9 @@ const HANDLER_MAX: Duration = Duration::from_secs(30);
 /// The event that begins a session.
 const OPENING: &str = "session_start";
 
+/// The event whose handlers may keep a tool from running: it waits for extensions that are still being started.
+const GATE: &str = "tool_call";
+
 /// Time for a handler of keys. One that is late is not asked any more.
 const KEY_MAX: Duration = Duration::from_millis(500);
 
@@ -79,8 +82,15 @@ fn stops_clock(method: &str) -> bool {
     method.starts_with("ui.") || matches!(method, "exec" | "models.complete" | "tools.execute")
 }
 
+/// What an extension says about the trust of a project.
+pub struct Vote {
+    pub is_trusted: bool,
+    /// The answer is to be stored.
+    pub is_kept: bool,
+}
+
 /// What programs are told of the one that starts them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct About {
     /// `tui`, `rpc`, `json`, `print` or `acp`.
     pub mode: &'static str,
@@ -90,6 +100,8 @@ pub struct About {
     pub is_trusted: bool,
     /// Flags of the command line that no part of pi knows.
     pub flags: Map<String, Value>,
+    /// Answers questions of programs before there is a session.
+    pub asker: Option<Asker>,
     vault: Vault,
 }
 
@@ -102,6 +114,7 @@ impl About {
             dirs: inputs.dirs.clone(),
             is_trusted: inputs.is_trusted,
             flags: Map::new(),
+            asker: None,
             vault: inputs.services.vault().clone(),
         }
     }
@@ -189,7 +202,10 @@ impl Extensions {
     pub fn restart(self: &Arc<Self>, about: About, found: Vec<Found>) {
         let old = std::mem::take(&mut self.state().instances);
         // One that is still being started is not let in any more.
-        old.iter().for_each(|instance| instance.retire());
+        for instance in &old {
+            instance.retire();
+            instance.set_ready();
+        }
         end_all(&old);
         for instance in &old {
             if let Some(control) = self.control.get() {
@@ -232,6 +248,29 @@ impl Extensions {
         self.instances().iter().flat_map(|instance| provider::providers(&self.member(instance)).0).collect()
     }
 
+    /// Asks all handlers of an event about trust, one after another. The first that says yes or no decides.
+    pub fn vote(&self, event: &str) -> Option<Vote> {
+        let about = self.state().about.clone();
+        let event = json!({"type": event, "cwd": about.cwd.to_string_lossy()});
+        let limit = Instant::now() + INITIALIZE_MAX;
+        self.instances().iter().find_map(|instance| {
+            instance.wait_until_ready(limit, &CancelToken::new());
+            match self.ask_one(instance, &event, None, &CancelToken::new())? {
+                Ok(result) => match result["trusted"].as_str() {
+                    Some("yes" | "no") => Some(Vote {
+                        is_trusted: result["trusted"] == "yes",
+                        is_kept: result["remember"] == true,
+                    }),
+                    _ => None,
+                },
+                Err(failed) => {
+                    self.report(instance, "project_trust", &failed.to_string());
+                    None
+                }
+            }
+        })
+    }
+
     /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
     /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
     pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
@@ -263,8 +302,11 @@ impl Extensions {
     fn launch(self: &Arc<Self>, found: Vec<Found>) {
         let instances: Vec<Arc<Instance>> =
             found.into_iter().enumerate().map(|(rank, found)| Arc::new(Instance::new(rank, found))).collect();
-        for instance in instances.iter().filter(|instance| !instance.is_lazy()) {
-            instance.set_starting(true);
+        for instance in &instances {
+            match instance.is_lazy() {
+                true => instance.set_ready(),
+                false => instance.set_starting(true),
+            }
         }
         self.state().instances.clone_from(&instances);
         self.count_events();
@@ -279,12 +321,16 @@ impl Extensions {
             let run = move || {
                 extensions.bring_up(&starting);
                 extensions.started(&starting);
-                starting.iter().for_each(|instance| extensions.greet(instance));
+                for instance in &starting {
+                    extensions.greet(instance);
+                    instance.set_ready();
+                }
             };
             let thread = thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK);
             if let Err(error) = thread.spawn(run) {
                 self.report(&group[0], "start", &format!("no thread can be started: {error}"));
                 self.started(&group);
+                group.iter().for_each(|instance| instance.set_ready());
             }
         }
     }
@@ -300,11 +346,7 @@ impl Extensions {
     /// Starts the program of a group and takes what each instance registers.
     fn bring_up(self: &Arc<Self>, group: &[Arc<Instance>]) {
         let about = self.state().about.clone();
-        let (group, refused) = agreed(group);
-        for (instance, why) in refused {
-            instance.fail(&why);
-            self.report(&instance, "start", &why);
-        }
+        let group = self.agreed(group);
         match instance::start(&group, self, &about) {
             Ok(failures) => {
                 for (instance, failure) in group.iter().zip(failures) {
@@ -316,6 +358,20 @@ impl Extensions {
             }
             Err(why) => group.iter().take(1).for_each(|first| self.report(first, "start", &why)),
         }
+    }
+
+    /// The instances of a group whose files are those that the user agreed to. Others fail.
+    fn agreed(&self, group: &[Arc<Instance>]) -> Vec<Arc<Instance>> {
+        let of_project = |instance: &&Arc<Instance>| instance.found.consent.is_some();
+        // All of a project have the same consent.
+        let consent = group.iter().find_map(|instance| instance.found.consent.as_ref());
+        let Some(Err(why)) = consent.map(|consent| consent.check()) else { return group.to_vec() };
+        let why = format!("is not started: {why}. Reload to be asked about it");
+        for instance in group.iter().filter(of_project) {
+            instance.fail(&why);
+            self.report(instance, "start", &why);
+        }
+        group.iter().filter(|instance| !of_project(instance)).cloned().collect()
     }
 
     /// The connection of an instance; starts a lazy one.
@@ -486,12 +542,18 @@ impl Member for Joined {
 impl Hooks for Extensions {
     fn wants(&self, event: &str) -> bool {
         // Instances that come later are told how the session began.
-        event == OPENING || self.wanted.read().unwrap_or_else(PoisonError::into_inner).contains(event)
+        event == OPENING
+            || self.wanted.read().unwrap_or_else(PoisonError::into_inner).contains(event)
+            || (event == GATE && self.instances().iter().any(|instance| instance.is_coming()))
     }
 
     fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
         let name = event["type"].as_str().unwrap_or_default().to_owned();
         let is_opening = name == OPENING;
+        if name == GATE {
+            let limit = self.state().begun + INITIALIZE_MAX;
+            self.instances().iter().for_each(|instance| instance.wait_until_ready(limit, cancel));
+        }
         if is_opening {
             self.state().opening = Some(event.clone());
         }
@@ -541,17 +603,6 @@ impl Hooks for Extensions {
     fn close(&self) {
         self.end();
     }
-}
-
-/// The instances of a group whose files are those that the user agreed to, and why others are not started.
-fn agreed(group: &[Arc<Instance>]) -> (Vec<Arc<Instance>>, Vec<(Arc<Instance>, String)>) {
-    // All of a project have the same consent.
-    let consent = group.iter().find_map(|instance| instance.found.consent.as_ref());
-    let fault = consent.and_then(|consent| consent.check().err());
-    let (refused, rest): (Vec<_>, Vec<_>) =
-        group.iter().cloned().partition(|instance| fault.is_some() && instance.found.consent.is_some());
-    let why = format!("is not started: {}. Reload to be asked about it", fault.unwrap_or_default());
-    (rest, refused.into_iter().map(|instance| (instance, why.clone())).collect())
 }
 
 /// The instances that share a program, together, where the first of each group stands.

@@ -215,7 +215,9 @@ impl Session {
         let fault = |error: &dyn std::fmt::Display| error.to_string();
         let happened = |done: bool| json!({"cancelled": !done});
         match ask {
-            Ask::New { parent } => self.start_new(parent).map(happened).map_err(|error| fault(&error)),
+            Ask::New { parent, entries } => {
+                self.start_with(parent, entries).map(happened).map_err(|error| fault(&error))
+            }
             Ask::Switch(path) => self.open_other(&path).map(happened).map_err(|error| fault(&error)),
             Ask::ForkAt(entry) => self.fork_at(&entry).map(happened).map_err(|error| fault(&error)),
             Ask::ForkBefore(entry) => {

@@ -300,7 +300,7 @@ fn go_on_afresh(control: &Control, text: &str) -> Result<(), String> {
     control.end_planning()?;
     // Nobody reads what came of it: the new session is told by its events.
     let (reply, _) = bounded(1);
-    control.hand_over(Task::Ask(Ask::New { parent }, reply))?;
+    control.hand_over(Task::Ask(Ask::New { parent, entries: Vec::new() }, reply))?;
     let prompt = user_message(format!("{GO}\n\n{text}"), Vec::new());
     control.hand_over(Task::Prompt(prompt, Streaming::FollowUp))
 }

@@ -9,6 +9,7 @@ use super::session::Session;
 use super::todo;
 use super::ui::{Change, Problem};
 use crate::agent::run::Fatal;
+use crate::session::entry::Body;
 pub use crate::session::upkeep::ImportedCopy;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use serde_json::{Value, json};
@@ -121,12 +122,20 @@ impl Session {
     /// Starts an empty conversation in the current folder. `parent` is the path of the session to record as
     /// its origin. False if a handler cancels it.
     pub fn start_new(&mut self, parent: Option<String>) -> Result<bool, Fatal> {
+        self.start_with(parent, Vec::new())
+    }
+
+    /// Starts a conversation that begins with `entries`.
+    pub fn start_with(&mut self, parent: Option<String>, entries: Vec<Body>) -> Result<bool, Fatal> {
         if !self.permits("session_before_switch", json!({"reason": "new"})) {
             return Ok(false);
         }
         let cwd = self.cwd();
         let succession = self.next()?;
-        let log = succession.create(&cwd, parent)?;
+        let mut log = succession.create(&cwd, parent)?;
+        for entry in entries {
+            log.append(entry)?;
+        }
         self.go_on_with(log, "new").map(|()| true)
     }
 

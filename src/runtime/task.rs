@@ -1,7 +1,9 @@
 //! Work for the session's thread that others than its mode hand in.
 
 use crate::agent::message::AgentMessage;
+use crate::session::entry::{Body, Entry};
 use crossbeam_channel::Sender;
+use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -39,6 +41,8 @@ pub enum Task {
 pub enum Ask {
     New {
         parent: Option<String>,
+        /// Content of the session's first entries.
+        entries: Vec<Body>,
     },
     Switch(PathBuf),
     ForkBefore(String),
@@ -54,4 +58,19 @@ pub enum Ask {
         replace_instructions: bool,
         label: Option<String>,
     },
+}
+
+/// Types of entries that a new session may begin with.
+const FIRST: [&str; 6] =
+    ["message", "custom", "custom_message", "session_info", "model_change", "thinking_level_change"];
+
+/// Reads the first entries of a new session, which are lines of a session file without their places in it.
+pub fn first_entries(entries: Vec<Value>) -> Result<Vec<Body>, String> {
+    let read = |value: Value| match Entry::deserialize(&value) {
+        Ok(entry) if FIRST.contains(&entry.body.kind()) && !matches!(entry.body, Body::Unknown(_)) => {
+            Ok(entry.body)
+        }
+        _ => Err(format!("\"setup\": not an entry that a session can begin with: {value}")),
+    };
+    entries.into_iter().map(read).collect()
 }

@@ -18,6 +18,9 @@ pub enum Dialog<'a> {
     Editor { title: &'a str, prefill: Option<&'a str> },
 }
 
+/// Asks the user while there is no session. None if there is no answer.
+pub type Asker = Arc<dyn Fn(&Dialog<'_>) -> Option<String> + Send + Sync>;
+
 impl Dialog<'_> {
     /// The name that other programs know it by.
     pub fn kind(&self) -> &'static str {

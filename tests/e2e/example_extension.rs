@@ -137,6 +137,42 @@ fn a_checkpoint_keeps_every_file() {
 }
 
 #[test]
+fn a_program_is_a_model_that_streams() {
+    if !has("the model that is a program", &["python3"]) {
+        return;
+    }
+    let world = World::new();
+    let run = |command: &str, prompt: &str| {
+        let pi = world.pi().args(["-e", &example("program-model.py"), "--model", "program/run"]);
+        pi.args(["--no-session", "--mode", "json", prompt]).env("PI_PROGRAM_MODEL", command).run()
+    };
+    let told = run("sed -n 's/^user: /You said: /p'; echo é", "hello").success();
+    let answer = told.events().into_iter().rfind(|event| event["type"] == "message_end").unwrap();
+    assert_eq!(answer["message"]["content"][0]["text"], "You said: hello\né\n");
+    assert!(told.events().iter().any(|event| event["assistantMessageEvent"]["type"] == "text_delta"));
+    let failed = run("exit 3", "hello").stdout;
+    assert!(failed.contains("The program ended with status 3"), "{failed}");
+    // An abort ends the program.
+    let marked = world.home().join("pid");
+    let command = format!("echo $$ >'{}'; echo begun; exec sleep 600", marked.display());
+    let pi = world.pi().args(["--mode", "rpc", "--model", "program/run", "-e", &example("program-model.py")]);
+    let mut client =
+        Client::spawn(pi.env("PI_PROGRAM_MODEL", command).command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    client.prompt("go").unwrap();
+    client.events_until("message_update").unwrap();
+    client.abort().unwrap();
+    client.wait_until_settled().unwrap();
+    client.close().unwrap();
+    let pid = fs::read_to_string(&marked).unwrap();
+    let begun = Instant::now();
+    while std::path::Path::new(&format!("/proc/{}", pid.trim())).exists() && cfg!(target_os = "linux") {
+        assert!(begun.elapsed() < PATIENCE, "the program still runs");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn the_status_line_counts_turns() {
     if !has("the status line", &["python3"]) {
         return;

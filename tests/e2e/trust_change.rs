@@ -1,4 +1,4 @@
-//! A trusted project of which a file changes that runs or reaches the model.
+//! A trusted project of which a file changes that runs.
 
 use crate::agent::World;
 use crate::extension::{registers, script, write_program};
@@ -12,8 +12,8 @@ use std::path::Path;
 const MODEL: [&str; 2] = ["--model", "mock/m1"];
 
 /// A manifest whose program is started when its command is first used.
-fn manifest(program: &str) -> String {
-    json!({"command": program, "lazy": true, "commands": [{"name": "late"}]}).to_string()
+fn manifest(command: &str) -> String {
+    json!({"command": "./run", "lazy": true, "commands": [{"name": command}]}).to_string()
 }
 
 /// An extension that leaves a mark in the home folder when it is started.
@@ -42,9 +42,9 @@ const FILES: &[(&str, bool)] = &[
     (".pi/git/host.org/u/r/lib.js", true),
     ("tools/named/pi-extension.json", true),
     ("tools/named/run", true),
-    (".pi/SYSTEM.md", true),
-    (".pi/prompts/review.md", true),
-    (".pi/skills/s/SKILL.md", true),
+    (".pi/SYSTEM.md", false),
+    (".pi/prompts/review.md", false),
+    (".pi/skills/s/SKILL.md", false),
     (".pi/mcp.json", true),
     ("scripts/hook.sh", true),
     (".pi/settings.json", true),
@@ -67,7 +67,8 @@ fn make_project(world: &World) {
             ".pi/prompts/review.md" => "reviewed".to_owned(),
             ".pi/skills/s/SKILL.md" => "---\ndescription: d\n---\ntext".to_owned(),
             name if name.ends_with("package.json") => "{}".to_owned(),
-            name if name.ends_with("pi-extension.json") => manifest("./run"),
+            ".pi/extensions/one/pi-extension.json" => manifest("late"),
+            name if name.ends_with("pi-extension.json") => manifest(&format!("c{}", name.len())),
             _ => "1".to_owned(),
         };
         world.write(name, text);
@@ -143,9 +144,6 @@ fn the_question_names_what_has_changed_and_the_answer_is_kept() {
 fn a_program_that_changes_while_pi_runs_is_not_started_before_a_reload_asked() {
     let (world, _server) = world([]);
     make_project(&world);
-    for name in ["pack/ext/run", "tools/named/run"] {
-        fs::remove_file(world.work().join(name)).unwrap();
-    }
     let mut client = Client::spawn(world.pi().words("--mode rpc").args(MODEL).command()).expect("start pi");
     client.set_patience(PATIENCE);
     client.request("get_state", json!({})).expect("the state");

@@ -11,7 +11,7 @@ use crate::base::cancel::CancelToken;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
-use crate::runtime::ui::{Change, Severity};
+use crate::runtime::ui::{Asker, Change, Dialog, Severity, YES};
 use crate::tools::process::peer::{self, Program};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -89,7 +89,15 @@ pub fn answer(
         }
         _ => {}
     }
-    let control = extensions.control.get().ok_or_else(|| failed("There is no session yet"))?;
+    if matches!(method, "tools.execute" | "session.waitForIdle") {
+        // It may wait for a tool call, which would wait for this instance.
+        instance.set_ready();
+    }
+    let Some(control) = extensions.control.get() else {
+        let about = extensions.state().about.clone();
+        return early(about.asker.as_ref(), method, &params)
+            .unwrap_or_else(|| Err(failed("There is no session yet")));
+    };
     let call = Call { extensions, control, instance, id, params: &params, cancel };
     match method.split_once('.') {
         Some(("session", name)) => call.session(name),
@@ -105,6 +113,31 @@ pub fn answer(
         }
         _ => unknown(method),
     }
+}
+
+/// Answers a question that comes before there is a session. None for other calls.
+fn early(asker: Option<&Asker>, method: &str, params: &Params) -> Option<Answer> {
+    let ask = |dialog: &Dialog<'_>| asker.and_then(|asker| asker(dialog));
+    let answer = || {
+        let title = || params.text("title");
+        Ok(match method {
+            "ui.select" => {
+                let options: Vec<String> = params.required("options")?;
+                json!({"value": ask(&Dialog::Select { title: title()?, options: &options })})
+            }
+            "ui.confirm" => {
+                let message = params.optional_text("message")?.unwrap_or_default();
+                let value = ask(&Dialog::Confirm { title: title()?, message });
+                json!({"confirmed": value.as_deref() == Some(YES)})
+            }
+            "ui.input" => {
+                let placeholder = params.optional_text("placeholder")?;
+                json!({"value": ask(&Dialog::Input { title: title()?, placeholder })})
+            }
+            _ => Value::Null,
+        })
+    };
+    matches!(method, "ui.select" | "ui.confirm" | "ui.input").then(answer)
 }
 
 fn unknown(method: &str) -> Answer {

@@ -5,8 +5,7 @@ use crate::llm::message::Content;
 use crate::runtime::control::{Streaming, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::hook::{InputSource, custom_message};
-use crate::runtime::task::Delivery;
-use crate::runtime::task::{Ask, Task};
+use crate::runtime::task::{self, Ask, Delivery, Task};
 use crossbeam_channel::{bounded, select};
 use serde_json::{Value, json};
 
@@ -98,7 +97,9 @@ impl Call<'_> {
             }
             "new" => {
                 let parent = params.optional_text("parentSession")?.map(str::to_owned);
-                self.replace(Ask::New { parent })
+                let entries = params.optional("setup")?.map_or(Ok(Vec::new()), task::first_entries);
+                let entries = entries.map_err(|fault| Failure::new(INVALID_PARAMS, fault))?;
+                self.replace(Ask::New { parent, entries })
             }
             "switch" => self.replace(Ask::Switch(params.text("sessionPath")?.into())),
             "fork" => {

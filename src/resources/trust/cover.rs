@@ -1,4 +1,5 @@
-//! The files of a project that trust is about: what can run, and what reaches the model.
+//! The files of a project that may run, and with which it is trusted. Texts of its own for the model (skills,
+//! templates, agents, prompts) do not count: they change as often as its sources do.
 //!
 //! Extensions count with all that lies beside them, in their folder or in their package, since no rule tells what a
 //! program loads. The number of files has a bound: files that the project names come first, then those beside them,
@@ -56,7 +57,7 @@ pub(super) fn cover(project: &Project, content: &Content, commands: &[&Value]) -
     let packages = package::configured(&places).0;
     let places = Places { packages: &packages, ..places };
     let mut walk = Walk::new(root, &config);
-    for name in ["SYSTEM.md", "APPEND_SYSTEM.md", "npm/package.json", "npm/package-lock.json"] {
+    for name in ["npm/package.json", "npm/package-lock.json"] {
         walk.add_file(config.join(name), false);
     }
     walk.add_tree(config.join("extensions"), true);
@@ -72,15 +73,11 @@ pub(super) fn cover(project: &Project, content: &Content, commands: &[&Value]) -
             walk.add_tree(package.root.clone(), true);
         }
     }
-    for kind in [Kind::Extensions, Kind::Skills, Kind::Prompts, Kind::Agents] {
-        for source in places.of_project(kind) {
-            let runs = kind == Kind::Extensions;
-            let folder = source.path.parent().map(Path::to_owned);
-            if let Some(folder) = folder.filter(|_| runs || source.path.ends_with("SKILL.md")) {
-                walk.add_tree(folder, runs);
-            }
-            walk.add_file(source.path, runs);
+    for source in places.of_project(Kind::Extensions) {
+        if let Some(folder) = source.path.parent() {
+            walk.add_tree(folder.to_owned(), true);
         }
+        walk.add_file(source.path, true);
     }
     let mut words = Vec::new();
     commands.iter().for_each(|value| add_words(value, &mut words));
@@ -98,7 +95,9 @@ pub(super) fn cover(project: &Project, content: &Content, commands: &[&Value]) -
 fn add_words(value: &Value, words: &mut Vec<String>) {
     match value {
         Value::String(text) => {
-            let parts = text.split(|c: char| c.is_whitespace() || "'\";|&()<>=`!".contains(c));
+            // Quotes may stand inside of a word.
+            let text = text.replace(['"', '\''], "");
+            let parts = text.split(|c: char| c.is_whitespace() || ";|&()<>=`!".contains(c));
             let path = |part: &str| match part.strip_prefix('$').and_then(|rest| rest.split_once('/')) {
                 Some((_, path)) => path.to_owned(),
                 None => part.to_owned(),

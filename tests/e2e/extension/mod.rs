@@ -5,6 +5,7 @@ mod hostile;
 mod part;
 mod provider;
 mod rpc;
+mod trust;
 
 use crate::agent::World;
 use crate::server::Reply;
@@ -52,6 +53,11 @@ pub fn write_program(path: &Path, text: &str) {
 pub fn install(world: &World, name: &str, fields: &Value, arms: &str) {
     let path = world.agent_dir().join("extensions").join(name);
     write_program(&path, &script(&(registers(fields) + arms)));
+}
+
+/// A pipe that an extension reads from before it begins.
+fn fifo(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().expect("run mkfifo").success());
 }
 
 /// The messages that extensions got.
@@ -197,6 +203,42 @@ fn a_handler_blocks_changes_and_rewrites_calls() {
         let results = results(requests[1].messages());
         assert!(results[0].starts_with(told), "{answer}: {results:?}");
     }
+}
+
+#[test]
+fn a_gate_that_is_late_misses_no_call_and_keeps_no_prompt_waiting() {
+    let (world, server) = world(greeting());
+    install(&world, "greets", &hello(), HELLO);
+    let pipe = world.home().join("pipe");
+    fifo(&pipe);
+    let fields = json!({"events": ["session_start", "tool_call"]});
+    let arms = r#"    *'"type":"tool_call"'*) ok '{"block":true,"reason":"late but not too late"}' ;;"#;
+    let text = script(&(registers(&fields) + arms + "\n"));
+    // It starts when the test has seen the request.
+    let text = text.replace("#!/bin/sh\n", "#!/bin/sh\nread -r go < \"$HOME/pipe\"\n");
+    write_program(&world.agent_dir().join("extensions/gate"), &text);
+    let running = world.pi().words("--model mock/m1 -p hi").spawn();
+    server.wait_for(1);
+    fs::write(&pipe, "go\n").unwrap();
+    running.wait().success();
+    assert_eq!(results(server.requests()[1].messages()), ["late but not too late"]);
+    // It was told of the session before it was asked.
+    let of_gate = events(&world).into_iter().map(|event| event["type"].as_str().unwrap().to_owned());
+    assert_eq!(of_gate.take(2).collect::<Vec<_>>(), ["session_start", "tool_call"]);
+}
+
+#[test]
+fn an_abort_does_not_wait_for_an_extension_that_never_comes() {
+    let (world, _server) = world(greeting());
+    fifo(&world.home().join("pipe"));
+    install(&world, "greets", &hello(), HELLO);
+    write_program(&world.agent_dir().join("extensions/gate"), "#!/bin/sh\nread -r go < \"$HOME/pipe\"\n");
+    let mut client = rpc::client(&world);
+    client.prompt("hi").unwrap();
+    client.events_until("tool_execution_start").unwrap();
+    client.abort().unwrap();
+    client.wait_until_settled().unwrap();
+    client.close().unwrap();
 }
 
 #[test]

@@ -194,3 +194,30 @@ fn an_extension_that_hangs_does_not_hold_the_keyboard() {
     screen.type_keys(CTRL_C);
     screen.quit();
 }
+
+#[test]
+fn a_new_session_begins_with_the_entries_of_its_maker() {
+    let (world, server) = world([Reply::text("done")]);
+    let setup = json!([
+        {"type": "session_info", "name": "Prepared"},
+        {"type": "message", "message": {"role": "user", "content": "from before", "timestamp": 1}},
+        {"type": "custom", "customType": "mine", "data": {"n": 1}},
+    ]);
+    let new = |id: &str, setup: &Value| format!("call {id} session.new '{}'", json!({"setup": setup}));
+    let bad = json!([{"type": "compaction", "summary": "x"}]);
+    let arms = format!(
+        "    *'\"method\":\"command.run\"'*) run=$id; {} ;;\n    *'\"id\":\"bad\"'*) {} ;;\n    *'\"id\":\"good\"'*) ok null \"$run\" ;;\n",
+        new("bad", &bad),
+        new("good", &setup)
+    );
+    super::install(&world, "maker", &json!({"commands": [{"name": "make"}]}), &arms);
+    world.pi().words("--model mock/m1 -p /make next").run().success().stdout_is("done\n");
+    let refused = super::log(&world).into_iter().find(|message| message["id"] == "bad").unwrap();
+    assert!(refused["error"]["message"].as_str().unwrap().contains("can begin with"), "{refused}");
+    let requests = server.requests();
+    let texts: Vec<String> = requests[0].messages()[1..].iter().map(|m| m["content"].to_string()).collect();
+    assert!(texts[0].contains("from before") && texts[1].contains("next"), "{texts:?}");
+    let stored = world.session();
+    assert!(stored.iter().any(|entry| entry["name"] == "Prepared"));
+    assert!(stored.iter().any(|entry| entry["customType"] == "mine" && entry["data"]["n"] == 1));
+}

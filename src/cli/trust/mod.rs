@@ -1,10 +1,14 @@
 //! Decides whether the project in the working folder is trusted, and asks if there is no decision.
 
+mod extension;
+
 use super::ask;
 use super::start::{Launch, Questions};
+use crate::extension::Vote;
 use crate::mode::report;
 use crate::resources::trust::{self, Answer, Consent, Project, Snapshot, Store};
 use crate::runtime::config::Inputs;
+use extension::How;
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -69,6 +73,11 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Consent>, Strin
     if news.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Some(Consent::new(project, snapshot)));
     }
+    if launch.hears_extensions
+        && let Some(vote) = extension::ask(inputs, &how(launch))
+    {
+        return voted(&store, agreed, project, snapshot, &vote);
+    }
     let reason = match (store.find(&project)?, news) {
         (Some(entry), _) if !entry.is_trusted => return Ok(None),
         (Some(_), _) => match store.changes(&project, &snapshot) {
@@ -99,6 +108,38 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Consent>, Strin
     };
     report::note(format_args!("Not used, since {why}. Look at that first, then run with --approve"));
     Ok(None)
+}
+
+fn how(launch: &Launch) -> How {
+    How {
+        only_named: launch.over.resources.no_extensions,
+        mode: launch.mode,
+        draws: match launch.questions {
+            Questions::OnScreen => Some(true),
+            Questions::Lines => ask::possible().then_some(false),
+            Questions::Never => None,
+        },
+    }
+}
+
+/// Follows the answer of an extension.
+fn voted(
+    store: &Store,
+    agreed: &Agreed,
+    project: Project,
+    snapshot: Snapshot,
+    vote: &Vote,
+) -> Result<Option<Consent>, String> {
+    if vote.is_kept {
+        let decisions = vec![(project.root().to_owned(), Some(vote.is_trusted))];
+        let answer = Answer { label: String::new(), is_trusted: vote.is_trusted, decisions };
+        store.answer(&project, &answer, &snapshot)?;
+    }
+    if !vote.is_trusted {
+        return Ok(None);
+    }
+    agreed.add(project.root(), &snapshot);
+    Ok(Some(Consent::new(project, snapshot)))
 }
 
 /// Stores what a trusted project brings, so that later additions count as new.
