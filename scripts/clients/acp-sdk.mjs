@@ -35,7 +35,7 @@ async function editor({ args = ["--model", "faux/echo"], script, able = {}, buff
     project ??= mkdtempSync(join(tmpdir(), "project-"));
     const home = mkdtempSync(join(tmpdir(), "home-"));
     mkdirSync(join(home, ".pi/agent"), { recursive: true });
-    writeFileSync(join(home, ".pi/agent/settings.json"), JSON.stringify(settings ?? { retry: { baseDelayMs: 1 } }));
+    writeFileSync(join(home, ".pi/agent/settings.json"), JSON.stringify(settings ?? { retry: { baseDelayMs: 1 }, permissions: { mode: "free" } }));
     const env = { PATH: process.env.PATH, HOME: home };
     if (script) {
         writeFileSync(join(home, "script.json"), JSON.stringify(script));
@@ -228,15 +228,19 @@ const scenarios = {
             await fails(-32002, agent.request("session/load", { ...open, sessionId: "nope" }));
         });
     }),
-    "MCP servers that are not used": () => editor({ able: { session: { notices: {} } } }, async ({ agent, open, say, seen }) => {
-        const mcpServers = [{ name: "tickets", command: "/bin/true", args: [], env: [] }];
+    "an MCP server of the editor": () => editor({
+        script: [{ content: [{ type: "toolCall", name: "codemode", arguments: { code: 'text(await tools.mcp__every_thing__echo({ message: "hello" }))' } }] }, "Done."],
+    }, async ({ agent, open, say, seen }) => {
+        const server = join(process.env.PACKAGES, "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+        const mcpServers = [{ name: "every thing", command: process.execPath, args: [server], env: [] }];
         const { sessionId } = await agent.request("session/new", { ...open, mcpServers });
         await say(sessionId, "x");
-        assert.match(kinds(seen, "notice")[0].title, /tickets/);
+        assert.match(JSON.stringify(kinds(seen, "tool_call_update").at(-1)), /Echo: hello/);
+        await agent.request("session/close", { sessionId });
     }),
-    "modes and commands": () => editor({}, async ({ agent, open, seen, project }) => {
+    "modes and commands": () => editor({ settings: {} }, async ({ agent, open, seen, project }) => {
         const { sessionId, modes } = await agent.request("session/new", open);
-        assert.equal(modes.currentModeId, "default");
+        assert.equal(modes.currentModeId, "writes");
         await agent.request("session/set_mode", { sessionId, modeId: "read-only" });
         while (!kinds(seen, "current_mode_update").length) await new Promise((done) => setTimeout(done, 5));
         await fails(-32602, agent.request("session/new", { ...open, cwd: join(project, "gone") }));

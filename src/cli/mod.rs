@@ -210,17 +210,9 @@ fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, Strin
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
-    let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
-    let config = session.control().config();
-    let switched_off = config.settings.texts("extensions").unwrap_or_default();
-    let is_on = |name: &str| {
-        args.run.builtins.iter().any(|known| known == name)
-            || !(args.over.resources.no_extensions || switched_off.contains(&format!("-builtin:{name}")))
-    };
-    let parts = mcp::Parts { scripts: is_on("codemode"), servers: !args.run.no_mcp && is_on("mcp") };
-    let is_terminal = args.run.mode.is_none() && ask::is_drawn(&args.run);
-    let may_ask = is_terminal || args.run.mode == Some(Mode::Rpc);
-    mcp::start(&session, &dirs, &cancel, is_terminal, may_ask, parts);
+    let session = launch.clone().session(inputs, log, args.session.name.as_deref(), &cancel)?;
+    // No client lends servers here.
+    let _ = mcp::start(&session, &launch, &dirs, Vec::new(), &cancel);
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 

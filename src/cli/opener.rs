@@ -1,9 +1,11 @@
 //! Opens the sessions that a client asks for, with the flags of the command line.
 
 use super::export::redactor;
+use super::mcp;
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
-use crate::mode::host::{Host, Listed, Refusal};
+use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::resources::dirs::Dirs;
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::session::export::{self, Format, Options};
@@ -12,7 +14,7 @@ use crate::session::store::Stored;
 use crate::session::{Log, SessionError, upkeep};
 use crate::tools;
 use crate::tools::backend::Over;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The model of sessions that only run tools and have no key.
 const NO_MODEL: &str = "faux/echo";
@@ -83,21 +85,36 @@ impl Host for Opener {
         &mut self,
         cwd: &Path,
         stored: Option<&str>,
+        folders: &[PathBuf],
         files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal> {
         let inputs = self.inputs(cwd).map_err(Refusal::Failed)?;
         let log = self.log(&inputs, stored)?;
-        let session = self.launch.session_of_editor(inputs, log, &files, cancel);
+        let session = self.launch.session_of_editor(inputs, log, folders, &files, cancel);
         session.map_err(|error| match error {
             NotStarted::NoModel(reason) => Refusal::NoModel(reason),
             NotStarted::Failed(reason) => Refusal::Failed(reason),
         })
     }
 
+    fn takes_servers(&self) -> bool {
+        mcp::IS_THERE && !self.launch.no_mcp
+    }
+
+    fn start_servers(
+        &mut self,
+        session: &Session,
+        lent: Vec<Lent>,
+        cancel: &CancelToken,
+    ) -> Result<Lend, Refusal> {
+        let dirs = Dirs::find().map_err(|error| Refusal::Failed(error.to_string()))?;
+        Ok(mcp::start(session, &self.launch, &dirs, lent, cancel))
+    }
+
     fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal> {
         let cwd = self.launch.started_in.clone();
-        let open = |opener: &mut Self| opener.open(&cwd, None, Box::new(|files| files), cancel);
+        let open = |opener: &mut Self| opener.open(&cwd, None, &[], Box::new(|files| files), cancel);
         match open(self) {
             Err(Refusal::NoModel(_)) => {}
             opened => return opened,

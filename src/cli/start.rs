@@ -59,6 +59,10 @@ pub struct Launch {
     pub mode: &'static str,
     /// True in interactive mode, in which the user can choose a model later.
     pub is_interactive: bool,
+    /// Parts of the program that `--extension` switches on whatever else says.
+    builtins: Vec<String>,
+    /// No servers of the Model Context Protocol.
+    pub no_mcp: bool,
     verbose: bool,
     is_offline: bool,
     /// True once the packages of `--extension` were fetched.
@@ -151,6 +155,8 @@ impl Launch {
                 Some(Mode::Text) | None => "print",
             },
             is_interactive,
+            builtins: args.run.builtins.clone(),
+            no_mcp: args.run.no_mcp,
             verbose: args.run.verbose,
             is_offline: args.run.offline,
             has_fetched: Arc::default(),
@@ -277,7 +283,7 @@ impl Launch {
 
     fn decide_trust(&self, inputs: &mut Inputs) -> Result<(), String> {
         let trusted = trust::decide(self, inputs)?;
-        inputs.trust(trusted.as_ref(), &mut warn);
+        inputs.trust(trusted, &mut warn);
         Ok(())
     }
 
@@ -327,17 +333,20 @@ impl Launch {
         Ok(session)
     }
 
-    /// Makes the session of `log` for an editor. Unsaved files of the editor are read in place of those on
+    /// Makes the session of `log` for an editor, with `folders` beside the working folder. Unsaved files of the editor are read in place of those on
     /// the disk.
     pub fn session_of_editor(
         &self,
         inputs: Inputs,
         log: Log,
+        folders: &[PathBuf],
         files: &Over,
         cancel: &CancelToken,
     ) -> Result<Session, NotStarted> {
         let over = &self.over.resources;
         let mut launch = self.clone();
+        let folders = folders.iter().map(|folder| folder.to_string_lossy().into_owned());
+        launch.over.sandbox.writable.extend(folders);
         let mut inputs = inputs;
         let (found, problems) = find::find(&inputs, over.no_extensions);
         problems.iter().for_each(report::warning);
@@ -349,6 +358,13 @@ impl Launch {
         offer_tools(session.control());
         extensions.attach(session.control());
         Ok(session)
+    }
+
+    /// True if a part of the program is switched on: `codemode`, `mcp`.
+    pub fn has_part(&self, name: &str, settings: &Settings) -> bool {
+        let switched_off = settings.texts("extensions").unwrap_or_default();
+        self.builtins.iter().any(|known| known == name)
+            || !(self.over.resources.no_extensions || switched_off.contains(&format!("-builtin:{name}")))
     }
 
     /// Returns an error if there is no model or key for a new session.
@@ -493,6 +509,7 @@ fn current_dir() -> Result<PathBuf, String> {
 
 /// Adds the tools that work on a session itself, and the commands of the settings.
 fn offer_tools(control: &Control) {
+    helper::isolate::recover(&control.config().agent_dir).iter().for_each(report::warning);
     helper::offer(control);
     todo::offer(control);
     command_hook::offer(control);

@@ -18,7 +18,7 @@ pub fn command(
     let mut notes = Vec::new();
     let words = words(helper, folder, turns_max, &mut notes);
     let mut command = Command::new(lifeline::program()?);
-    command.arg0("pi").args(words).current_dir(&helper.config.workspace.cwd);
+    command.arg0("pi").args(words).current_dir(helper.cwd);
     // The session looks at what its helpers change.
     command.env("PI_CODING_AGENT", "true");
     set_apart(&mut command);
@@ -104,6 +104,10 @@ fn words(
         add("--sandbox-write", absolute(folder));
     }
 
+    // Nothing else ends a helper that outlives the prompt which started it.
+    if let Some(time) = config.limits.time.filter(|_| helper.row.member().report().is_background) {
+        add("--timeout", time.as_secs_f64().to_string().into());
+    }
     add("--max-turns", turns_max.to_string().into());
     // The session counts what all helpers spend; this ends a helper that is faster than its events.
     let left = control.limits_left();
@@ -138,6 +142,8 @@ fn words(
     for extension in &over.resources.extensions {
         add("--extension", absolute(extension));
     }
+    // The helper looks at the project itself: what is new there was agreed to by nobody.
+    let is_trusted = config.consent.as_ref().is_some_and(|consent| consent.check().is_ok());
     let switches = [
         ("--no-extensions", over.resources.no_extensions),
         // Servers are started only for a helper that may call them.
@@ -146,8 +152,8 @@ fn words(
         ("--no-context-files", over.resources.no_context_files),
         ("--read-only", over.tools.read_only || control.is_planning()),
         ("--sandbox-net", over.sandbox.network),
-        ("--approve", config.trusts_project),
-        ("--no-approve", !config.trusts_project),
+        ("--approve", is_trusted),
+        ("--no-approve", !is_trusted),
     ];
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
     words

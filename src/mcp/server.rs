@@ -5,7 +5,7 @@
 //! call nobody knows once it is lost: a call is never repeated, but where the server says that it has not run it.
 
 use super::client::{Client, Kind};
-use super::config::{Entry, Transport as Way};
+use super::config::{Entry, Scope, Transport as Way};
 use super::ear::Ear;
 use super::fault::Fault;
 use super::http::{Authority, Http, Target};
@@ -374,8 +374,13 @@ impl Server {
         peer: &Peer,
         cancel: &CancelToken,
     ) -> Result<Box<dyn Transport>, Fault> {
+        // A client writes values as they are.
+        let is_lent = entry.scope == Scope::Client;
         let resolve = |pairs: &[(&str, &str)], what: &str| -> Result<Vec<(String, String)>, Fault> {
             let resolve = |(name, value): &(&str, &str)| {
+                if is_lent {
+                    return Ok(((*name).to_owned(), (*value).to_owned()));
+                }
                 let place = format!("{what} \"{name}\"");
                 let value = config_value::resolve(value, &place, Keep::Process, &self.context.env, cancel);
                 let value = value.map_err(Fault::Failed)?;
@@ -385,7 +390,10 @@ impl Server {
         };
         match entry.transport() {
             Way::Stdio { command, args, env, cwd } => {
-                let home = |text: &str| expand_home(text, self.context.home.as_deref());
+                let home = |text: &str| match is_lent {
+                    true => text.to_owned(),
+                    false => expand_home(text, self.context.home.as_deref()),
+                };
                 let env = resolve(&env, "env")?;
                 for (name, value) in &env {
                     self.context.vault.learn_if_random(name, value);
@@ -407,7 +415,7 @@ impl Server {
                 let mut secrets = Secrets::new(&self.context.vault);
                 for ((name, value), (_, text)) in headers.iter().zip(&written) {
                     // What comes from elsewhere is likely a secret.
-                    if value != text {
+                    if is_lent || value != text {
                         secrets.add(value);
                         secrets.mask_header(name);
                     }
@@ -530,6 +538,9 @@ impl Server {
 /// What a user can do about a server that refuses pi.
 pub fn sign_in_hint(entry: &Entry) -> String {
     match (entry.provider(), entry.has_authorization()) {
+        (None, false) if entry.scope == Scope::Client => {
+            format!("it wants a sign-in: /mcp login {}", entry.name)
+        }
         (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
         (None, true) => "the credential in its headers was refused".to_owned(),
         (None, false) => {

@@ -7,7 +7,7 @@ use super::access;
 use super::ask::SignIn;
 use super::cache::Cache;
 use super::command::Slash;
-use super::config::{self, Entry, Exposure, edit};
+use super::config::{self, Entry, Exposure, Scope, edit};
 use super::fault::Fault;
 use super::log::Log;
 use super::mention;
@@ -29,7 +29,8 @@ use crate::runtime::addition::{Addition, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
-use serde_json::{Value, json};
+use crate::runtime::ui::Change;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -54,6 +55,8 @@ pub struct Mcp {
     cancel: CancelToken,
     log: Arc<Log>,
     inside: Mutex<Inside>,
+    /// Held while servers are taken up or ended: each server is started once, and ended once.
+    taking_up: Mutex<()>,
     this: Weak<Self>,
 }
 
@@ -61,6 +64,8 @@ pub struct Mcp {
 struct Inside {
     servers: Vec<Arc<Server>>,
     names: Names,
+    /// Servers that a client lends to the session.
+    lent: Vec<Lent>,
     /// The configuration that the servers are of.
     config: Option<Arc<Config>>,
     /// What the user was told already.
@@ -82,6 +87,9 @@ struct Inside {
 /// Shows the user a text; true for a problem.
 pub type Tell = Box<dyn Fn(bool, String) + Send + Sync>;
 
+/// Name and entry of a server that a client lends to a session.
+pub type Lent = (String, Map<String, Value>);
+
 /// How servers are started and problems told.
 pub struct Options {
     pub dirs: Dirs,
@@ -90,6 +98,7 @@ pub struct Options {
     pub tell: Tell,
     /// True if the mode can ask the user.
     pub may_ask: bool,
+    pub lent: Vec<Lent>,
     pub cancel: CancelToken,
 }
 
@@ -103,7 +112,7 @@ pub struct Status {
 impl Mcp {
     /// Starts the servers of a session. They end with it.
     pub fn start(control: &Control, options: Options) -> Arc<Self> {
-        let Options { dirs, patience, tell, may_ask, cancel } = options;
+        let Options { dirs, patience, tell, may_ask, lent, cancel } = options;
         let vault = control.config().services.vault().clone();
         let log = Arc::new(Log::new(dirs.agent(), vault));
         let mcp = Arc::new_cyclic(|this| Self {
@@ -114,12 +123,17 @@ impl Mcp {
             may_ask,
             cancel: cancel.child(),
             log,
-            inside: Mutex::default(),
+            inside: Mutex::new(Inside { lent, ..Inside::default() }),
+            taking_up: Mutex::default(),
             this: this.clone(),
         });
         mcp.follow_config();
         control.add_hooks(mcp.clone());
         mcp
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.taking_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -155,21 +169,33 @@ impl Mcp {
     /// Takes up the servers of the configuration, if it is another one than before.
     fn follow_config(&self) {
         let config = self.control.config();
-        let known = {
-            let mut inside = self.inside();
-            let known = inside.config.replace(config.clone());
-            if inside.is_closed || known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config)) {
-                return;
-            }
-            known
-        };
+        let known = self.inside().config.replace(config.clone());
+        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config)) {
+            return;
+        }
+        let same_place = known.is_some_and(|known| known.workspace.cwd == config.workspace.cwd);
+        self.take_up(&config, same_place);
+    }
+
+    /// Replaces the servers that a client lends to the session.
+    pub fn lend(&self, lent: Vec<Lent>) {
+        self.inside().lent = lent;
+        self.take_up(&self.control.config(), true);
+    }
+
+    /// Takes up the servers of `config`, and those that a client lends. What runs already goes on in the `same_place`.
+    fn take_up(&self, config: &Config, same_place: bool) {
+        let _turn = self.turn();
+        if self.inside().is_closed {
+            return;
+        }
         let cwd = &config.workspace.cwd;
-        let loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
+        let mut loaded = config::load_trusted(self.dirs.agent(), cwd, config.consent.as_deref());
+        loaded.lend(&self.inside().lent);
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         self.inside().leaves_codemode = loaded.leaves_codemode;
-        let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let cache = Cache::load(self.dirs.agent());
-        let context = self.context(&config);
+        let context = self.context(config);
         let old = std::mem::take(&mut self.inside().servers);
         let (mut kept, gone): (Vec<_>, Vec<_>) =
             old.into_iter().partition(|server| same_place && loaded.entries.contains(&server.entry()));
@@ -180,7 +206,7 @@ impl Mcp {
             .map(|entry| match kept.iter().position(|server| *server.entry() == entry) {
                 Some(at) => kept.swap_remove(at),
                 None => {
-                    let known = cache.find(&entry);
+                    let known = if entry.scope == Scope::Client { None } else { cache.find(&entry) };
                     let is_known = known.is_some();
                     let server = Server::new(entry, context.clone(), known);
                     let (mcp, weak) = (self.this.clone(), Arc::downgrade(&server));
@@ -221,6 +247,7 @@ impl Mcp {
             return;
         }
         match server.state() {
+            State::Connected if server.entry().scope == Scope::Client => {}
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
             State::Failed(text) => self.tell_once(server.error(text)),
             State::NeedsSignIn(_) => self.tell_once(server.error(sign_in_hint(&server.entry()))),
@@ -326,10 +353,15 @@ impl Mcp {
         let sections: Vec<(String, String)> =
             inside.section.iter().map(|text| (section::NAME.to_owned(), text.clone())).collect();
         let spec = |tool: &Arc<dyn Tool>| json!([tool.info().spec, tool.info().exposure.name()]);
-        let offered: Vec<Value> =
-            servers.iter().map(|server| server.offer().prompts.clone().into()).collect();
-        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>(), offered]);
+        let enabled = servers.iter().filter(|server| server.entry().is_enabled());
+        let of = |server: &Arc<Server>| {
+            server.offer().prompts.iter().map(|prompt| json!([server.name(), prompt])).collect::<Vec<_>>()
+        };
+        let prompts: Value = enabled.flat_map(of).collect();
+        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>(), prompts]);
         if inside.added != added {
+            let none = json!([]);
+            let has_others = inside.added.get(2).unwrap_or(&none) != &added[2];
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
             let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
@@ -337,6 +369,9 @@ impl Mcp {
             let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
+            if has_others && let Some(ui) = self.control.ui() {
+                ui.show(Change::Resources);
+            }
             problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));
         } else {
             drop(inside);
@@ -460,8 +495,10 @@ impl Mcp {
             (None, true) => config::project_file(&config.workspace.cwd),
             (None, false) => entry.source.clone(),
         };
-        edit::patch(&file, name, patch, in_project || entry.changed_by.is_some())?;
-        if in_project && entry.scope == config::Scope::User {
+        if entry.scope != Scope::Client {
+            edit::patch(&file, name, patch, in_project || entry.changed_by.is_some())?;
+        }
+        if in_project && entry.scope == Scope::User {
             entry.changed_by = Some(file);
         }
         if let Some(enabled) = patch.enabled {
@@ -494,7 +531,7 @@ impl Hooks for Mcp {
 
     fn wants(&self, event: &str) -> bool {
         match event {
-            "tool_call" => true,
+            "tool_call" => !self.inside().servers.is_empty(),
             "input" => with_resources(&self.servers()).next().is_some(),
             _ => false,
         }
@@ -538,12 +575,14 @@ impl Hooks for Mcp {
     }
 
     fn close(&self) {
+        // A server that is being connected to must not hold up those that end.
+        self.cancel.cancel();
+        let _turn = self.turn();
         let servers = {
             let mut inside = self.inside();
             inside.is_closed = true;
             std::mem::take(&mut inside.servers)
         };
-        self.cancel.cancel();
         close(servers);
         self.control.remove_addition(&owner());
     }

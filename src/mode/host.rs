@@ -5,7 +5,15 @@ use crate::runtime::CancelToken;
 use crate::runtime::backend::Over;
 use crate::runtime::session::Session;
 use serde::Serialize;
-use std::path::Path;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name and entry of a server of the Model Context Protocol that a client lends to a session, in the form of `mcp.json`.
+pub type Lent = (String, Map<String, Value>);
+
+/// Replaces the servers that a client lends to a session.
+pub type Lend = Arc<dyn Fn(Vec<Lent>) + Send + Sync>;
 
 /// Opens and lists sessions.
 pub trait Host: Send + 'static {
@@ -13,14 +21,26 @@ pub trait Host: Send + 'static {
     fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String>;
 
     /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools access files through
-    /// `files`.
+    /// `files`, and may write to `folders`, too, where a sandbox limits that.
     fn open(
         &mut self,
         cwd: &Path,
         stored: Option<&str>,
+        folders: &[PathBuf],
         files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
+
+    /// True if servers that a client lends are used.
+    fn takes_servers(&self) -> bool;
+
+    /// Starts the servers of a session: its own, and those that the client lends.
+    fn start_servers(
+        &mut self,
+        session: &Session,
+        lent: Vec<Lent>,
+        cancel: &CancelToken,
+    ) -> Result<Lend, Refusal>;
 
     /// Opens a session that only runs tools: without a key it gets a model that sends nothing.
     fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal>;

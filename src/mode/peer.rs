@@ -79,6 +79,11 @@ impl<C: Copy + Default> Peer<C> {
         self.0.calls.ask(cancel, limit, |id| self.write(&message::request(id, method, params)))
     }
 
+    /// Sends a request, and does not wait for the response.
+    pub fn tell(&self, method: &str, params: &Value) {
+        self.write(&message::request(self.0.calls.number(), method, params));
+    }
+
     /// Passes a response to the request that waits for it.
     pub fn answered(&self, id: &Value, outcome: Outcome) {
         if let Some(id) = id.as_u64() {

@@ -17,11 +17,16 @@ impl<A> Pending<A> {
         Self { open: Mutex::default(), last: AtomicU64::new(0) }
     }
 
+    /// A unique number, for a request whose response nobody waits for.
+    pub fn number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Sends a request with a unique number and waits at most `limit` for the response. `None` if cancelled
     /// or timed out.
     pub fn ask(&self, cancel: &CancelToken, limit: Option<Duration>, send: impl FnOnce(u64)) -> Option<A> {
         let late = limit.map_or_else(never, after);
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.number();
         let (sender, answer) = bounded(1);
         self.open().insert(number, sender);
         send(number);

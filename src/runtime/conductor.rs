@@ -221,8 +221,8 @@ impl Host for Conductor<'_> {
         call: &ToolCall,
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Refusal> {
-        let agent = self.control.agent();
-        let tool = agent.tools.iter().map(|tool| tool.info()).find(|info| info.spec.name == call.name);
+        let tool = self.control.state().active_tool(&call.name);
+        let tool = tool.as_ref().map(|tool| tool.info());
         if let Some(reason) = tool.and_then(|tool| self.control.refusal_while_planning(tool)) {
             return Err(Refusal { reason, terminate: false });
         }
@@ -280,7 +280,7 @@ impl Host for Conductor<'_> {
         }
         let (sections, absent) = {
             let state = self.control.state();
-            (state.sections.clone(), state.absent_tools())
+            (state.sections(), state.absent_tools())
         };
         let sections = match &self.system_prompt {
             Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
@@ -323,7 +323,14 @@ impl Host for Conductor<'_> {
     }
 
     fn follow_up(&mut self) -> Vec<AgentMessage> {
-        self.control.queues().follow_up.take()
+        loop {
+            let queued = self.control.queues().follow_up.take();
+            // Where no later run can take up the answers of helpers, this one waits for them.
+            let lasts = self.control.ui().is_none_or(|ui| ui.lasts());
+            if !queued.is_empty() || lasts || !self.control.helpers().wait(self.cancel) {
+                return queued;
+            }
+        }
     }
 
     fn is_interrupted(&mut self) -> bool {
@@ -340,7 +347,7 @@ fn changes_unknown(tool: &ToolInfo) -> bool {
 }
 
 /// A message to the model that is shown to the user, too.
-fn note(kind: &str, text: String) -> AgentMessage {
+pub(super) fn note(kind: &str, text: String) -> AgentMessage {
     AgentMessage::Custom(Arc::new(CustomMessage {
         custom_type: kind.into(),
         content: Content::Text(text),

@@ -18,6 +18,7 @@ pub mod event_json;
 pub mod expand;
 mod export;
 pub mod filling;
+pub mod helpers;
 pub mod hook;
 pub mod image;
 pub mod job;

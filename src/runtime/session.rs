@@ -356,6 +356,7 @@ impl Session {
         let quits = || json!({"reason": "quit"});
         self.control.hooked().tell("session_shutdown", quits, &CancelToken::new());
         self.control.close_hooks();
+        self.control.helpers().end(self.control.root());
         self.control.write_held_back()?;
         self.control.close()
     }

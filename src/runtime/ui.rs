@@ -69,7 +69,7 @@ pub enum Change {
         title: String,
         body: String,
     },
-    /// There are other skills, prompt templates or themes.
+    /// There are other skills, prompt templates, commands of servers, or themes.
     Resources,
     /// What an extension draws of the tool call with this id is out of date.
     Redraw(String),
@@ -236,6 +236,11 @@ pub trait Ui: Send + Sync {
 
     /// True if somebody may answer questions.
     fn is_attended(&self) -> bool {
+        true
+    }
+
+    /// True if the session goes on when a run has ended.
+    fn lasts(&self) -> bool {
         true
     }
 

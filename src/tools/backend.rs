@@ -82,6 +82,8 @@ pub struct ShellCommand {
     /// The configured shell; by default the backend searches for bash, then sh.
     pub shell: Option<PathBuf>,
     pub text: String,
+    /// Id of the tool call that waits for the command; empty if none does.
+    pub call: String,
     pub cwd: PathBuf,
     /// The complete environment.
     pub env: BTreeMap<OsString, OsString>,

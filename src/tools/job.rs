@@ -437,6 +437,7 @@ mod tests {
         fn start(&self, text: &str) -> Arc<Job> {
             let end = self.end.clone();
             let command = ShellCommand {
+                call: String::new(),
                 shell: None,
                 text: text.into(),
                 cwd: self.dir.path().to_owned(),

@@ -1,15 +1,19 @@
 //! `--mode acp`, as an editor drives it.
 
 mod files;
+mod mode;
 mod option;
+mod server;
 mod session;
 mod sign_in;
+mod terminal;
 mod told;
 
 use crate::agent::World;
 use crate::server::{PATIENCE, Reply, Server, Step, gate};
 use pi::client::Client;
 use serde_json::{Value, json};
+use std::fs;
 use std::process::Stdio;
 
 /// An editor, with pi at its other end.
@@ -25,7 +29,18 @@ struct Answer {
 }
 
 impl Editor {
+    /// Starts pi, whose calls run without questions unless the settings or `words` say otherwise.
     fn start(world: &World, words: &str) -> Self {
+        let settings = fs::read_to_string(world.agent_dir().join("settings.json"));
+        let mut settings: Value = serde_json::from_str(&settings.unwrap_or("{}".into())).unwrap();
+        if settings.get("permissions").is_none() {
+            settings["permissions"] = json!({"mode": "free"});
+            world.write_config("settings.json", &settings.to_string());
+        }
+        Self::start_as_it_is(world, words)
+    }
+
+    fn start_as_it_is(world: &World, words: &str) -> Self {
         let mut pi = world.pi().words("--mode acp").words(words);
         let command = pi.command().stderr(Stdio::null());
         let mut client = Client::spawn(command).expect("start pi");
@@ -327,7 +342,7 @@ fn a_stored_session_is_told_anew_and_goes_on() {
         assert_eq!(loaded.said("agent_message_chunk"), "Let me look.It says one.");
         assert_eq!(told[3]["title"], "Read a.txt");
         assert_eq!(told[4]["status"], "completed");
-        assert_eq!(loaded.result()["modes"]["currentModeId"], "default");
+        assert_eq!(loaded.result()["modes"]["currentModeId"], "free");
     }
     let resumed = editor.request("session/resume", &place);
     assert_eq!(resumed.conversation(), Vec::<&Value>::new());
@@ -356,37 +371,6 @@ fn a_turn_says_why_it_stopped() {
     assert!(text.contains("bad model"), "{text}");
     let id = editor.new_session(&world);
     assert_eq!(editor.prompt(&id, "three").stopped_by(), "max_turn_requests");
-}
-
-#[test]
-fn the_read_only_mode_offers_no_tool_that_changes_anything() {
-    let (world, server, mut editor) = start([Reply::text("a"), Reply::text("b")]);
-    let params = json!({"cwd": world.work(), "mcpServers": []});
-    let opened = editor.request("session/new", &params).result();
-    let id = opened["sessionId"].as_str().unwrap().to_owned();
-    assert_eq!(opened["modes"]["currentModeId"], "default");
-    let no = editor.request("session/set_mode", &json!({"sessionId": id, "modeId": "no"}));
-    assert_eq!(no.error().0, -32602);
-    let tools = |request: &crate::server::Request| -> Vec<String> {
-        let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
-        tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
-    };
-    for mode in ["read-only", "default"] {
-        editor.request("session/set_mode", &json!({"sessionId": id, "modeId": mode})).result();
-        let prompted = editor.prompt(&id, "x");
-        assert_eq!(
-            prompted.updates[0],
-            json!({"sessionUpdate": "current_mode_update", "currentModeId": mode})
-        );
-    }
-    let requests = server.requests();
-    let has = |request: usize, name: &str| tools(&requests[request]).iter().any(|tool| tool == name);
-    assert!(has(0, "read") && !has(0, "edit") && !has(0, "bash"));
-    assert!(has(1, "read") && has(1, "edit") && has(1, "bash"));
-    drop(editor);
-    let mut editor = Editor::start(&world, "--read-only");
-    let opened = editor.request("session/new", &params).result();
-    assert_eq!(opened.get("modes"), None);
 }
 
 #[test]
@@ -448,49 +432,4 @@ fn the_command_line_opens_no_session() {
     for words in ["--continue", "hello", "@file"] {
         world.pi().words("--mode acp").words(words).run().fails_with(1).stdout_is("");
     }
-}
-
-#[test]
-fn permission_is_asked_where_that_was_wanted() {
-    let write = |name: &str| json!({"path": name, "content": "new\n"});
-    let (world, _server) = crate::world([
-        Reply::tool("c1", "write", &write("a.txt")),
-        Reply::text("a"),
-        Reply::tool("c2", "write", &write("b.txt")),
-        Reply::text("b"),
-        Reply::tool("c3", "write", &write("c.txt")),
-    ]);
-    let mut editor = Editor::start(&world, "--ask-tools writes");
-    let id = editor.new_session(&world);
-    let asked = |editor: &mut Editor| loop {
-        let line = editor.next();
-        if line["method"] == "session/request_permission" {
-            return line;
-        }
-    };
-    for (name, choice) in [("a.txt", "allow"), ("b.txt", "deny")] {
-        let prompt = editor.send_prompt(&id, "x");
-        let question = asked(&mut editor);
-        let params = &question["params"];
-        assert_eq!(params["sessionId"], id.as_str());
-        assert_eq!(params["toolCall"]["title"], format!("Write {name}"));
-        assert_eq!(params["toolCall"]["content"][0]["newText"], "new\n");
-        let kinds: Vec<&Value> =
-            params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "allow_always", "reject_once"]);
-        let scope = &params["options"][1]["name"];
-        assert_eq!(scope, "Always allow write in this folder (this session)");
-        assert!(!world.work().join(name).exists());
-        let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});
-        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": outcome});
-        editor.send_line(&answer.to_string());
-        assert_eq!(editor.answer(prompt).stopped_by(), "end_turn");
-        assert_eq!(world.work().join(name).exists(), choice == "allow");
-    }
-    // A cancel ends the wait, whether the editor answers or not.
-    let prompt = editor.send_prompt(&id, "x");
-    asked(&mut editor);
-    editor.notify("session/cancel", &json!({"sessionId": id}));
-    assert_eq!(editor.answer(prompt).stopped_by(), "cancelled");
-    assert!(!world.work().join("c.txt").exists());
 }

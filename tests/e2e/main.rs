@@ -30,8 +30,10 @@ mod export;
 mod extension;
 mod failure;
 mod helper;
+mod helper_background;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod isolate;
 mod job;
 #[cfg(not(all(
     feature = "acp",
@@ -52,6 +54,7 @@ mod mcp_server;
 #[cfg(feature = "mcp")]
 mod mcp_sign_in;
 mod models;
+mod mutant;
 mod output;
 mod package;
 #[cfg(feature = "interactive")]
@@ -83,6 +86,8 @@ mod still;
 mod todo;
 mod tool;
 mod trust;
+#[cfg(feature = "extensions")]
+mod trust_change;
 #[cfg(feature = "interactive")]
 mod typed;
 mod undo;

@@ -13,7 +13,7 @@ use std::thread;
 const PRINT: [&str; 4] = ["--model", "mock/m1", "-p", "go"];
 
 /// A server in `sh`. `$1` is what it does on `tools/call`, with `$id` as the request's id.
-const SCRIPT: &str = r#"
+pub const SCRIPT: &str = r#"
 echo started >> "$HOME/started"
 tool() { printf '{"name":"%s","description":"%s","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}' "$1" "$2"; }
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }

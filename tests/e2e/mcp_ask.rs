@@ -91,7 +91,7 @@ fn the_model_is_asked_for_a_server_if_the_user_agrees() {
 }
 
 /// A server with a prompt and a resource.
-const OFFERS: &str = r#"
+pub const OFFERS: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/^{"jsonrpc":"2.0","id":\([0-9]*\).*/\1/p')
   answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }

@@ -7,6 +7,7 @@ mod sign_in;
 mod toml;
 
 use super::say::say;
+use super::start::Launch;
 use crate::base::distance::{self, Compare};
 use crate::base::env::Env;
 use crate::codemode;
@@ -16,6 +17,7 @@ use crate::mcp::log::Log;
 use crate::mcp::server::Context;
 use crate::mcp::session::{Mcp, Options};
 use crate::mode::exit::FAILED;
+use crate::mode::host::{Lend, Lent};
 use crate::mode::report;
 use crate::mode::signal;
 use crate::resources::dirs::Dirs;
@@ -24,6 +26,7 @@ use crate::resources::trust::{Project, Store};
 use crate::runtime::config::Inputs;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
+use crate::runtime::ui::{Change, Severity};
 use crate::runtime::{CancelToken, end_children};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -106,39 +109,46 @@ pub fn run(words: &[OsString]) -> u8 {
 /// The time that the first prompt waits for servers with declared tools: in the terminal, and elsewhere.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
 
-/// Parts of a session that are switched on.
-pub struct Parts {
-    /// The tool codemode.
-    pub scripts: bool,
-    pub servers: bool,
-}
+/// True, since this build has servers.
+pub const IS_THERE: bool = true;
 
-/// Offers scripts, and starts the servers of a session in the background. `may_ask`: the mode can ask the user.
-pub fn start(
-    session: &Session,
-    dirs: &Dirs,
-    cancel: &CancelToken,
-    is_terminal: bool,
-    may_ask: bool,
-    parts: Parts,
-) {
-    if parts.scripts {
-        codemode::start(session.control(), report::warning);
+/// Offers scripts, and starts the servers of a session in the background: those of the configuration, and those that
+/// a client lends. Gives what replaces the latter.
+pub fn start(session: &Session, launch: &Launch, dirs: &Dirs, lent: Vec<Lent>, cancel: &CancelToken) -> Lend {
+    let control = session.control();
+    let settings = &control.config().settings;
+    if launch.has_part("codemode", settings) {
+        codemode::start(control, report::warning);
     }
-    if !parts.servers {
-        return;
+    if launch.no_mcp || !launch.has_part("mcp", settings) {
+        return Arc::new(drop);
     }
+    let is_terminal = launch.mode == "tui";
+    let in_editor = (launch.mode == "acp").then(|| control.downgrade());
     let options = Options {
         dirs: dirs.clone(),
         patience: PATIENCE[usize::from(!is_terminal)],
-        tell: Box::new(|is_problem, text| match is_problem {
-            true => report::warning(text),
-            false => report::note(text),
+        tell: Box::new(move |is_problem, text| {
+            let ui = in_editor.as_ref().and_then(|control| control.upgrade()?.ui());
+            match (ui, is_problem) {
+                (Some(ui), _) => {
+                    let severity = if is_problem { Severity::Warning } else { Severity::Info };
+                    ui.show(Change::Notify { message: text, severity });
+                }
+                (None, true) => report::warning(text),
+                (None, false) => report::note(text),
+            }
         }),
-        may_ask,
+        may_ask: is_terminal || matches!(launch.mode, "rpc" | "acp"),
+        lent,
         cancel: cancel.clone(),
     };
-    Mcp::start(session.control(), options);
+    let mcp = Arc::downgrade(&Mcp::start(control, options));
+    Arc::new(move |lent| {
+        if let Some(mcp) = mcp.upgrade() {
+            mcp.lend(lent);
+        }
+    })
 }
 
 /// The JSON Schema of `mcp.json`.
@@ -225,7 +235,7 @@ impl Place {
         let store = Store::new(dirs.agent());
         // Nobody is asked here: what the project runs must be what the user has trusted.
         let is_trusted = store.find(&project)?.is_some_and(|entry| entry.is_trusted)
-            && !store.has_changed(&project, &project.snapshot())?;
+            && store.changes(&project, &store.snapshot(&project)?).is_empty();
         Ok(Self { dirs, cwd, is_trusted })
     }
 

@@ -15,6 +15,7 @@ pub use field::schema;
 
 use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
+use crate::runtime::trust::Consent;
 use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ pub struct Entry {
 pub enum Scope {
     User,
     Project,
+    /// Lent to one session by the client of pi; in no file.
+    Client,
 }
 
 impl Scope {
@@ -64,16 +67,32 @@ impl Scope {
         match self {
             Self::User => "global",
             Self::Project => "project",
+            Self::Client => "client",
         }
     }
 }
 
-/// Reads the servers of the user, and those of the project in `project` if it is trusted.
+/// Reads the servers of the user, and those of the project in `project`.
 pub fn load(agent: &Path, project: Option<&Path>) -> Servers {
     let mut servers = Servers::default();
-    servers.add_file(&agent.join(FILE), Scope::User);
-    if let Some(project) = project {
-        servers.add_file(&project_file(project), Scope::Project);
+    let user = agent.join(FILE);
+    servers.add_file(&user, Scope::User, read(&user));
+    if let Some(file) = project.map(project_file) {
+        servers.add_file(&file, Scope::Project, read(&file));
+    }
+    servers
+}
+
+/// Reads the servers of the user, and adds those of the project in `cwd` that the user agreed to.
+pub fn load_trusted(agent: &Path, cwd: &Path, consent: Option<&Consent>) -> Servers {
+    let mut servers = load(agent, None);
+    let file = project_file(cwd);
+    match consent.map(|consent| &consent.snapshot.servers) {
+        Some(Ok(Some(bytes))) => {
+            servers.add_file(&file, Scope::Project, parse(&file, bytes).map(Some));
+        }
+        Some(Err(error)) => servers.errors.push(format!("{}: {error}", file.display())),
+        Some(Ok(None)) | None => {}
     }
     servers
 }
@@ -106,8 +125,34 @@ impl Servers {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    fn add_file(&mut self, path: &Path, scope: Scope) {
-        let content = match read(path) {
+    /// Adds servers that a client lends, by their names. Each takes the place of one of the files with its name.
+    pub fn lend(&mut self, lent: &[(String, Map<String, Value>)]) {
+        for (name, fields) in lent {
+            if let Err(reason) = self.lend_one(name, fields.clone()) {
+                self.errors.push(format!("MCP server \"{name}\" of the client: {reason}"));
+            }
+        }
+    }
+
+    fn lend_one(&mut self, given: &str, mut fields: Map<String, Value>) -> Result<(), String> {
+        // Clients name servers for people.
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let name: String = given.chars().map(plain).collect();
+        check(&name, &mut fields)?;
+        let known = self.entries.iter().position(|entry| namespace(&entry.name) == namespace(&name));
+        let entry = Entry { name, scope: Scope::Client, source: PathBuf::new(), changed_by: None, fields };
+        match known.and_then(|at| self.entries.get_mut(at)) {
+            Some(known) if known.scope == Scope::Client => {
+                return Err(format!("is named like \"{}\"", known.name));
+            }
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &Path, scope: Scope, content: Result<Option<Map<String, Value>>, String>) {
+        let content = match content {
             Ok(content) => content.unwrap_or_default(),
             Err(error) => return self.errors.push(error),
         };

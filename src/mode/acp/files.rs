@@ -7,6 +7,7 @@
 //! editor is not asked to write: it runs outside, and a link may have changed by the time it writes.
 
 use super::peer::Peer;
+use super::terminal::{Drawn, Terminal};
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
 use crate::runtime::CancelToken;
 use crate::runtime::backend::{Backend, Child, DirEntry, Kind, ShellCommand, Source, Stat};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Maximum size of a file that is requested from the editor; longer ones are read from disk.
@@ -26,20 +27,39 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The editor's files for the tools of a session.
 pub struct Files {
     peer: Peer,
-    /// The session's folder and id, once it is open.
-    session: OnceLock<(PathBuf, String)>,
+    /// The session's id, once it is open.
+    session: OnceLock<String>,
+    /// The session's folders, by their real paths.
+    folders: Mutex<Vec<PathBuf>>,
     /// Token of the current prompt.
     cancel: Mutex<CancelToken>,
+    /// Calls with a terminal of the editor.
+    pub drawn: Drawn,
 }
 
 impl Files {
     pub fn new(peer: Peer) -> Self {
-        Self { peer, session: OnceLock::new(), cancel: Mutex::default() }
+        Self {
+            peer,
+            session: OnceLock::new(),
+            folders: Mutex::default(),
+            cancel: Mutex::default(),
+            drawn: Drawn::default(),
+        }
     }
 
-    /// Sets folder and id of the session.
-    pub fn serve(&self, cwd: PathBuf, id: String) {
-        let _ = self.session.set((cwd, id));
+    /// Sets the id of the session.
+    pub fn serve(&self, id: String) {
+        let _ = self.session.set(id);
+    }
+
+    /// Sets the folders of the session, by their real paths.
+    pub fn set_folders(&self, folders: Vec<PathBuf>) {
+        *self.folders() = folders;
+    }
+
+    fn folders(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the token that cancels later waits for the editor.
@@ -79,11 +99,11 @@ struct EditorBackend {
 }
 
 impl EditorBackend {
-    /// The session's id, if `path` is in its folder.
+    /// The session's id, if `path` is in one of its folders.
     fn session(&self, path: &Path) -> Option<&str> {
-        let (cwd, id) = self.files.session.get()?;
+        let id = self.files.session.get()?;
         let real = self.below.canonical(path).ok()?;
-        real.starts_with(cwd).then_some(id)
+        self.files.folders().iter().any(|folder| real.starts_with(folder)).then_some(id)
     }
 
     /// True if the editor should write files.
@@ -180,7 +200,23 @@ impl Backend for EditorBackend {
         self.below.canonical(path)
     }
 
+    /// Runs the command of a tool call in a terminal of the editor, if it has some: not in a sandbox, which the editor
+    /// is outside of, and not what needs an input.
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>> {
+        let Files { peer, session, drawn, .. } = &*self.files;
+        if let Some(id) = session.get()
+            && peer.capabilities().terminals
+            && self.below.sandbox().is_none()
+            && command.input.is_none()
+            && !command.call.is_empty()
+            && let Some(terminal) = Terminal::start(peer, id, command, &self.files.cancel())?
+        {
+            drawn.add(&command.call);
+            let update = json!({"sessionUpdate": "tool_call_update", "toolCallId": command.call,
+                "content": [terminal.content()]});
+            peer.update(id, &update);
+            return Ok(Box::new(terminal));
+        }
         self.below.spawn(command)
     }
 

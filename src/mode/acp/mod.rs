@@ -24,6 +24,8 @@ mod place;
 mod prompt;
 mod replay;
 mod serve;
+mod server;
+mod terminal;
 mod typed;
 mod ui;
 mod update;

@@ -2,23 +2,25 @@
 
 use super::command;
 use super::files::Files;
-use super::mode::Modes;
+use super::mode::{self, Modes};
 use super::option;
 use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
 use super::permit::EditorApprover;
 use super::replay;
+use super::terminal::Drawn;
 use super::typed::title;
 use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
-use crate::mode::host::{Host, Listed, Refusal};
+use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::runtime::addition::{Addition, OWN, Owner};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -35,17 +37,12 @@ const JOBS_MAX: usize = 4;
 pub enum Request {
     Initialize,
     Authenticate,
-    New {
-        cwd: PathBuf,
-        /// Names of the editor's MCP servers.
-        servers: Vec<String>,
-    },
+    New(Setup),
     Stored {
-        cwd: PathBuf,
+        setup: Setup,
         id: String,
         /// True to send the stored conversation.
         replay: bool,
-        servers: Vec<String>,
     },
     /// The id of a session.
     Delete(String),
@@ -57,12 +54,26 @@ pub enum Request {
     },
 }
 
+/// What the editor says of a session that it opens.
+pub struct Setup {
+    pub cwd: PathBuf,
+    /// Folders of the workspace beside `cwd`.
+    pub folders: Vec<PathBuf>,
+    /// MCP servers of the editor.
+    pub servers: Vec<Lent>,
+}
+
 /// An open session.
 pub struct Open {
     pub control: Control,
     pub jobs: Sender<Job>,
     pub modes: Option<Modes>,
+    /// The mode that the editor knows of.
+    told_mode: &'static str,
     pub worker: JoinHandle<()>,
+    files: Arc<Files>,
+    lend: Lend,
+    ui: Arc<EditorUi>,
     workspace: Arc<Workspace>,
 }
 
@@ -85,6 +96,28 @@ impl Sessions {
         if let Some(Open { control, modes, .. }) = open.get(id) {
             let options = option::list(control, modes.as_ref());
             peer.update(id, &json!({"sessionUpdate": "config_option_update", "configOptions": options}));
+        }
+    }
+
+    /// Tells the mode of a session, if it is another one than before.
+    pub fn tell_mode(&self, id: &str, peer: &Peer) {
+        let mut open = self.lock();
+        let Some(Open { control, told_mode, .. }) = open.get_mut(id) else { return };
+        let mode = mode::current(control);
+        if std::mem::replace(told_mode, mode) != mode {
+            peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+            drop(open);
+            self.tell_options(id, peer);
+        }
+    }
+
+    /// Takes what the editor says of a session that is open already.
+    fn change(&self, id: &str, setup: Setup) {
+        let open =
+            self.lock().get(id).map(|open| (open.control.clone(), open.files.clone(), open.lend.clone()));
+        if let Some((control, files, lend)) = open {
+            take_folders(&control, &files, &setup.folders);
+            lend(setup.servers);
         }
     }
 
@@ -155,14 +188,15 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
 
 /// The result of `initialize`. The version is always this program's: the client decides whether it is
 /// compatible.
-fn initialize_result(methods: &[Value]) -> Value {
+fn initialize_result(methods: &[Value], takes_servers: bool) -> Value {
     json!({
         "protocolVersion": VERSION,
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-            "mcpCapabilities": {"http": false, "sse": false},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+            "mcpCapabilities": {"http": takes_servers, "sse": takes_servers},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {},
+                "additionalDirectories": {}},
             "auth": {"logout": {}},
         },
         "agentInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
@@ -182,7 +216,12 @@ impl<H: Host> Opener<H> {
                     reply.done(result);
                     if let Some(id) = session {
                         notices.iter().for_each(|notice| self.peer.update(&id, notice));
-                        self.tell_commands(&id);
+                        let open =
+                            self.sessions.lock().get(&id).map(|open| (open.control.clone(), open.ui.clone()));
+                        if let Some((control, ui)) = open {
+                            tell_commands(&id, &control, &self.peer);
+                            ui.release();
+                        }
                     }
                 }
                 Err(Refusal::NoFolder(reason)) => reply.fail(INVALID_PARAMS, reason),
@@ -195,23 +234,31 @@ impl<H: Host> Opener<H> {
 
     fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
         match request {
-            Request::Initialize => Ok(Answer::new(initialize_result(&self.auth_methods()))),
+            Request::Initialize => {
+                let methods = self.auth_methods();
+                Ok(Answer::new(initialize_result(&methods, self.host.takes_servers())))
+            }
             Request::Authenticate => {
                 self.host.check_key(&self.cancel).map_err(|reason| {
                     Refusal::NoModel(format!("{reason}\nTo sign in, run this in a terminal: pi auth login"))
                 })?;
                 Ok(Answer::new(json!({})))
             }
-            Request::New { cwd, servers } => {
-                let id = self.open(&cwd, None)?;
+            Request::New(setup) => {
+                let notices = self.unused(&setup.servers);
+                let id = self.open(setup, None)?;
                 let mut result = self.options(&id);
                 result["sessionId"] = id.as_str().into();
-                Ok(Answer { result, session: Some(id), notices: self.unused(&servers) })
+                Ok(Answer { result, session: Some(id), notices })
             }
-            Request::Stored { cwd, id, replay, servers } => {
-                let mut notices = self.unused(&servers);
-                if !self.sessions.lock().contains_key(&id) {
-                    self.open(&cwd, Some(&id))?;
+            Request::Stored { setup, id, replay } => {
+                let mut notices = self.unused(&setup.servers);
+                let is_open = self.sessions.lock().contains_key(&id);
+                if is_open {
+                    check_folders(&setup)?;
+                    self.sessions.change(&id, setup);
+                } else {
+                    self.open(setup, Some(&id))?;
                     if self.is_empty(&id) {
                         let title = "Nothing is stored of this session; it begins anew.";
                         notices.push(notice(self.peer.capabilities(), INFO, title, None));
@@ -262,13 +309,15 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// A notice that the editor's MCP servers are not used.
-    fn unused(&self, servers: &[String]) -> Vec<Value> {
-        if servers.is_empty() {
+    /// A notice that the editor's MCP servers are not used, where that is so.
+    fn unused(&self, servers: &[Lent]) -> Vec<Value> {
+        if servers.is_empty() || self.host.takes_servers() {
             return Vec::new();
         }
-        let title = format!("MCP servers of the editor are not used: {}", servers.join(", "));
-        vec![notice(self.peer.capabilities(), WARNING, &title, Some("This version of pi has no MCP."))]
+        let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
+        let title = format!("MCP servers of the editor are not used: {}", names.join(", "));
+        let why = "This pi was built without MCP, or started with --no-mcp.";
+        vec![notice(self.peer.capabilities(), WARNING, &title, Some(why))]
     }
 
     fn is_empty(&self, id: &str) -> bool {
@@ -276,32 +325,42 @@ impl<H: Host> Opener<H> {
         sessions.get(id).is_some_and(|open| open.control.snapshot().message_count == 0)
     }
 
-    fn open(&mut self, cwd: &Path, stored: Option<&str>) -> Result<String, Refusal> {
-        if !cwd.is_dir() {
-            return Err(Refusal::NoFolder(format!("There is no folder {}", cwd.display())));
-        }
+    fn open(&mut self, setup: Setup, stored: Option<&str>) -> Result<String, Refusal> {
+        check_folders(&setup)?;
+        let Setup { cwd, folders, servers } = setup;
         let files = Arc::new(Files::new(self.peer.clone()));
         let before = files.clone();
         let over = Box::new(move |below| before.clone().over(below));
-        let session = self.host.open(cwd, stored, over, &self.cancel)?;
+        let session = self.host.open(&cwd, stored, &folders, over, &self.cancel)?;
         let (control, workspace) = (session.control().clone(), session.workspace().clone());
         let id = session.header().id;
-        let folder = workspace.backend.canonical(&workspace.cwd);
-        files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
+        files.serve(id.clone());
+        take_folders(&control, &files, &folders);
         control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
             session: id.clone(),
             workspace: workspace.clone(),
             describer: control.tools().describer(),
+            control: control.downgrade(),
         }));
-        control.set_ui(Arc::new(EditorUi { peer: self.peer.clone(), session: id.clone() }));
+        let ui = Arc::new(EditorUi {
+            peer: self.peer.clone(),
+            session: id.clone(),
+            sessions: self.sessions.clone(),
+            control: control.downgrade(),
+            held: Mutex::new(Some(Vec::new())),
+        });
+        control.set_ui(ui.clone());
+        let lend = self.host.start_servers(&session, servers, &self.cancel)?;
         let (jobs, waiting) = bounded(JOBS_MAX);
-        let (peer, sessions) = (self.peer.clone(), self.sessions.clone());
+        let (peer, sessions, of_editor) = (self.peer.clone(), self.sessions.clone(), files.clone());
         let worker = thread::Builder::new()
             .name("session".into())
-            .spawn(move || work::work(session, &waiting, &sessions, &peer, &files))
+            .spawn(move || work::work(session, &waiting, &sessions, &peer, &of_editor))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
-        let open = Open { modes: Modes::of(&control), control, jobs, workspace, worker };
+        mode::ask_by_default(&control);
+        let (modes, told_mode) = (Modes::of(&control), mode::current(&control));
+        let open = Open { modes, told_mode, control, jobs, workspace, files, lend, ui, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }
@@ -315,7 +374,7 @@ impl<H: Host> Opener<H> {
         let mut options = json!({"configOptions": option::list(&open.control, open.modes.as_ref())});
         if let Some(modes) = &open.modes {
             options["modes"] =
-                json!({"currentModeId": modes.current(), "availableModes": modes.choices("id")});
+                json!({"currentModeId": open.told_mode, "availableModes": modes.choices("id")});
         }
         options
     }
@@ -326,17 +385,38 @@ impl<H: Host> Opener<H> {
         else {
             return;
         };
-        let mut updates =
-            Updates::new(self.peer.clone(), id.to_owned(), workspace, control.tools().describer());
+        let mut updates = Updates::new(
+            self.peer.clone(),
+            id.to_owned(),
+            workspace,
+            control.tools().describer(),
+            Drawn::default(),
+        );
         control.tree().each_message(|message| replay::message(&mut updates, message));
     }
+}
 
-    fn tell_commands(&self, id: &str) {
-        let control = self.sessions.lock().get(id).map(|open| open.control.clone());
-        if let Some(control) = control {
-            tell_commands(id, &control, &self.peer);
-        }
+fn check_folders(setup: &Setup) -> Result<(), Refusal> {
+    match std::iter::once(&setup.cwd).chain(&setup.folders).find(|folder| !folder.is_dir()) {
+        Some(folder) => Err(Refusal::NoFolder(format!("There is no folder {}", folder.display()))),
+        None => Ok(()),
     }
+}
+
+/// Takes up the folders beside the session's own: the model is told of them, and the editor accesses their files.
+fn take_folders(control: &Control, files: &Files, folders: &[PathBuf]) {
+    let workspace = &control.config().workspace;
+    let real = |folder: &PathBuf| workspace.backend.canonical(folder).unwrap_or_else(|_| folder.clone());
+    files.set_folders(std::iter::once(&workspace.cwd).chain(folders).map(real).collect());
+    let owner = Owner { rank: OWN, name: "folders".into() };
+    if folders.is_empty() {
+        return control.remove_addition(&owner);
+    }
+    let list: Vec<String> = folders.iter().map(|folder| format!("\n- {}", folder.display())).collect();
+    let text = format!("The workspace has more folders, besides the working folder:{}", list.concat());
+    let sections = vec![("workspace_folders".to_owned(), text)];
+    // A section is never refused.
+    let _ = control.set_addition(owner, Addition { sections, ..Addition::default() });
 }
 
 /// Sends the commands of pi, of extensions, templates and skills to the editor.
@@ -375,11 +455,20 @@ mod tests {
     use crate::runtime::backend::Over;
     use crate::runtime::session::Session;
     use std::io::{self, Write};
+    use std::path::Path;
 
     /// A host without sessions, which opens none.
     struct Empty;
 
     impl Host for Empty {
+        fn takes_servers(&self) -> bool {
+            unreachable!()
+        }
+
+        fn start_servers(&mut self, _: &Session, _: Vec<Lent>, _: &CancelToken) -> Result<Lend, Refusal> {
+            unreachable!()
+        }
+
         fn open_tools(&mut self, _: &CancelToken) -> Result<Session, Refusal> {
             unreachable!()
         }
@@ -400,7 +489,14 @@ mod tests {
             Ok(())
         }
 
-        fn open(&mut self, _: &Path, _: Option<&str>, _: Over, _: &CancelToken) -> Result<Session, Refusal> {
+        fn open(
+            &mut self,
+            _: &Path,
+            _: Option<&str>,
+            _: &[PathBuf],
+            _: Over,
+            _: &CancelToken,
+        ) -> Result<Session, Refusal> {
             Err(Refusal::Failed("There are no sessions here".into()))
         }
 

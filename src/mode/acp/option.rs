@@ -1,6 +1,6 @@
 //! The options of a session that an editor shows as pickers: model, thinking level and mode.
 
-use super::mode::Modes;
+use super::mode::{self, Modes};
 use crate::runtime::ThinkingLevel;
 use crate::runtime::control::Control;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub fn list(control: &Control, modes: Option<&Modes>) -> Value {
     options.extend(thinking(control));
     options.extend(modes.map(|modes| {
         json!({"id": MODE, "name": "Mode", "category": "mode", "type": "select",
-            "currentValue": modes.current(), "options": modes.choices("value")})
+            "currentValue": mode::current(control), "options": modes.choices("value")})
     }));
     options.into()
 }
@@ -73,7 +73,7 @@ pub fn set_model(control: &Control, provider: &str, id: &str) -> Result<(), Stri
 }
 
 /// Sets an option. The error says what cannot be set.
-pub fn set(control: &Control, modes: Option<&mut Modes>, id: &str, value: &str) -> Result<(), String> {
+pub fn set(control: &Control, modes: Option<&Modes>, id: &str, value: &str) -> Result<(), String> {
     let unknown = || format!("The option \"{id}\" has no value \"{value}\"");
     match id {
         MODEL => {
@@ -86,10 +86,7 @@ pub fn set(control: &Control, modes: Option<&mut Modes>, id: &str, value: &str) 
             let set = control.models().set_thinking(level.ok_or_else(unknown)?, &mut |_| {});
             set.map(drop).map_err(|error| error.0)
         }
-        MODE => {
-            let is_set = modes.is_some_and(|modes| modes.set(value, control));
-            is_set.then_some(()).ok_or_else(unknown)
-        }
+        MODE => modes.ok_or_else(unknown)?.set(value, control),
         _ => Err(format!("There is no option \"{id}\"")),
     }
 }

@@ -27,6 +27,8 @@ pub struct ClientCapabilities {
     pub reads: bool,
     /// Writes text files.
     pub writes: bool,
+    /// Runs commands in terminals.
+    pub terminals: bool,
     /// Shows notices beside the conversation.
     pub notices: bool,
     /// Shows the progress of a compaction.

@@ -2,15 +2,53 @@
 
 use super::call;
 use super::peer::Peer;
+use super::update::{WARNING, notice};
 use crate::runtime::approval::{Approver, Decision, Question};
+use crate::runtime::control::{Control, WeakControl};
+use crate::runtime::permission::{Always, Effect, Scope};
 use crate::runtime::{CancelToken, Describer, Workspace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const ALLOW: &str = "allow";
-/// The index of what is allowed follows.
-const ALWAYS: &str = "always-";
 const DENY: &str = "deny";
+
+/// An answer that makes rules.
+struct Lasting<'a> {
+    effect: Effect,
+    scope: Scope,
+    about: &'a Always,
+}
+
+impl<'a> Lasting<'a> {
+    /// The answers that are offered: the narrowest rule for each scope, the widest one for the session, and no.
+    fn of(always: &'a [Always], is_trusted: bool) -> Vec<Self> {
+        let Some((narrow, wide)) = always.split_first() else { return Vec::new() };
+        let lasting = |effect, scope, about| Self { effect, scope, about };
+        let allow = |scope| lasting(Effect::Allow, scope, narrow);
+        let mut all = vec![allow(Scope::Session)];
+        all.extend(is_trusted.then(|| allow(Scope::Folder)));
+        all.push(allow(Scope::User));
+        all.extend(wide.iter().map(|wide| lasting(Effect::Allow, Scope::Session, wide)));
+        all.push(lasting(Effect::Deny, Scope::Session, narrow));
+        all
+    }
+
+    fn name(&self) -> String {
+        let what = if self.effect == Effect::Deny { "Never allow" } else { "Always allow" };
+        format!("{what} {} ({})", self.about.label, self.scope.name())
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.effect == Effect::Deny { "reject_always" } else { "allow_always" }
+    }
+
+    /// Adds the rules. The error says why they could not be kept.
+    fn add(&self, control: &Control) -> Result<(), String> {
+        let rules = self.about.rules.iter();
+        rules.into_iter().try_for_each(|rule| control.permissions().add(self.effect, self.scope, rule))
+    }
+}
 
 /// Asks the user to approve the calls of one session.
 pub struct EditorApprover {
@@ -18,6 +56,7 @@ pub struct EditorApprover {
     pub session: String,
     pub workspace: Arc<Workspace>,
     pub describer: Describer,
+    pub control: WeakControl,
 }
 
 impl Approver for EditorApprover {
@@ -28,15 +67,15 @@ impl Approver for EditorApprover {
         let title = call::title_to_approve(name, &info);
         let title = question.helper.map_or_else(|| title.clone(), |helper| format!("{helper}: {title}"));
         let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
-        let always = question.always.iter().enumerate().map(|(index, always)| {
-            let name = format!("Always allow {} (this session)", always.label);
-            option(&format!("{ALWAYS}{index}"), &name, "allow_always")
-        });
-        let options: Vec<Value> = [option(ALLOW, "Allow", "allow_once")]
-            .into_iter()
-            .chain(always)
-            .chain([option(DENY, "Deny", "reject_once")])
-            .collect();
+        let Some(control) = self.control.upgrade() else { return Decision::Deny(None) };
+        let lasting = Lasting::of(&question.always, control.config().consent.is_some());
+        let (mut options, mut refusals) =
+            (vec![option(ALLOW, "Allow", "allow_once")], vec![option(DENY, "Deny", "reject_once")]);
+        for (index, answer) in lasting.iter().enumerate() {
+            let option = option(&index.to_string(), &answer.name(), answer.kind());
+            if answer.effect == Effect::Deny { refusals.push(option) } else { options.push(option) }
+        }
+        options.extend(refusals);
         let params = json!({
             "sessionId": self.session,
             "toolCall": {
@@ -60,12 +99,13 @@ impl Approver for EditorApprover {
             }
             None => None,
         };
-        let always = chosen.and_then(|id| id.strip_prefix(ALWAYS)?.parse().ok());
-        match (chosen, always.and_then(|index: usize| question.always.get(index))) {
-            (Some(ALLOW), _) => Decision::Allow,
-            (_, Some(always)) => Decision::AllowAlways(always.rules.clone()),
-            // What is not understood is no permission.
-            _ => Decision::Deny(None),
+        let answer = chosen.and_then(|id| lasting.get(id.parse::<usize>().ok()?));
+        if let Some(Err(error)) = answer.map(|answer| answer.add(&control)) {
+            let what = "An answer could not be kept as a rule";
+            self.peer.update(&self.session, &notice(self.peer.capabilities(), WARNING, what, Some(&error)));
         }
+        let is_allowed = chosen == Some(ALLOW) || answer.is_some_and(|answer| answer.effect == Effect::Allow);
+        // What is not understood is no permission.
+        if is_allowed { Decision::Allow } else { Decision::Deny(None) }
     }
 }

@@ -45,6 +45,7 @@ pub fn read(blocks: &Value) -> Result<Prompt, String> {
                 };
                 prompt.embed(block.get("resource").unwrap_or(&Value::Null), is_led_up_to)?
             }
+            "audio" => return Err("Audio is not supported: the models get text and images".into()),
             other => return Err(format!("Content of type \"{other}\" is not supported")),
         };
         is_after_place = is_place;
@@ -226,7 +227,8 @@ mod tests {
             (json!([{"type": "text", "text": 7}]), "\"text\" must be a string"),
             (json!([{"type": "image", "data": "AA"}]), "\"mimeType\" must be a string"),
             (json!([{"type": "resource"}]), "\"uri\" must be a string"),
-            (json!([{"type": "audio"}]), "Content of type \"audio\" is not supported"),
+            (json!([{"type": "audio"}]), "Audio is not supported: the models get text and images"),
+            (json!([{"type": "smell"}]), "Content of type \"smell\" is not supported"),
         ] {
             assert_eq!(read(&prompt), Err(expected.to_owned()));
         }

@@ -2,16 +2,17 @@
 
 use super::command::Command;
 use super::mode::Modes;
-use super::open::{Open, Request, Sessions};
+use super::open::{Request, Sessions, Setup};
 use super::option;
 use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
+use super::server;
 use super::work::Job;
 use crate::jsonrpc::message::{
     Bad, Failure, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message,
 };
 use crate::mode::report;
-use crate::runtime::control::{Begin, user_message};
+use crate::runtime::control::{Begin, Control, user_message};
 use crossbeam_channel::{Sender, TrySendError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -59,7 +60,7 @@ impl Server {
                 self.open(Ok(Request::Initialize), reply);
             }
             "authenticate" => self.open(Ok(Request::Authenticate), reply),
-            "session/new" => self.open(new(params), reply),
+            "session/new" => self.open(setup(params).map(Request::New), reply),
             "session/load" => self.open(stored(params, true), reply),
             "session/resume" => self.open(stored(params, false), reply),
             "session/list" => self.open(list(params), reply),
@@ -127,45 +128,42 @@ impl Server {
 
     fn set_mode(&self, params: &Value, reply: Reply) {
         let mode = params.get("modeId").and_then(Value::as_str).unwrap_or("");
-        let mut sessions = self.sessions.lock();
-        let id = match session_id(params) {
-            Ok(id) => id,
-            Err(failure) => return reply.refuse(&failure),
-        };
-        let Some(open) = sessions.get_mut(id) else {
-            return reply.refuse(&no_session(id));
-        };
-        let control = &open.control;
-        let is_set = open.modes.as_mut().is_some_and(|modes| modes.set(mode, control));
-        if !is_set {
-            return reply.fail(INVALID_PARAMS, format!("There is no mode \"{mode}\""));
-        }
-        reply.done(json!({}));
-        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
-        self.peer.update(id, &update);
-        drop(sessions);
-        self.sessions.tell_options(id, &self.peer);
+        self.change(params, reply, |control, modes| {
+            let modes = modes.ok_or_else(|| format!("There is no mode \"{mode}\""))?;
+            modes.set(mode, control)?;
+            Ok(json!({}))
+        });
     }
 
     fn set_option(&self, params: &Value, reply: Reply) {
         let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or("");
-        let (option, value) = (text("configId"), text("value"));
-        let mut sessions = self.sessions.lock();
-        let id = match session_id(params) {
-            Ok(id) => id,
-            Err(failure) => return reply.refuse(&failure),
-        };
-        let Some(Open { control, modes, .. }) = sessions.get_mut(id) else {
-            return reply.refuse(&no_session(id));
-        };
-        let before = modes.as_ref().map(Modes::current);
-        if let Err(reason) = option::set(control, modes.as_mut(), option, value) {
-            return reply.fail(INVALID_PARAMS, reason);
-        }
-        reply.done(json!({"configOptions": option::list(control, modes.as_ref())}));
-        let now = modes.as_ref().map(Modes::current);
-        if now != before {
-            self.peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": now}));
+        self.change(params, reply, |control, modes| {
+            option::set(control, modes, text("configId"), text("value"))?;
+            Ok(json!({"configOptions": option::list(control, modes)}))
+        });
+    }
+
+    /// Changes a session, and tells its mode if that is another one now.
+    fn change(
+        &self,
+        params: &Value,
+        reply: Reply,
+        change: impl FnOnce(&Control, Option<&Modes>) -> Result<Value, String>,
+    ) {
+        let open = session_id(params).and_then(|id| {
+            let sessions = self.sessions.lock();
+            let open = sessions.get(id).ok_or_else(|| no_session(id))?;
+            Ok((id, open.control.clone(), open.modes.clone()))
+        });
+        match open {
+            Ok((id, control, modes)) => {
+                match change(&control, modes.as_ref()) {
+                    Ok(result) => reply.done(result),
+                    Err(reason) => reply.fail(INVALID_PARAMS, reason),
+                }
+                self.sessions.tell_mode(id, &self.peer);
+            }
+            Err(failure) => reply.refuse(&failure),
         }
     }
 
@@ -194,6 +192,7 @@ fn client_capabilities(params: &Value) -> ClientCapabilities {
     ClientCapabilities {
         reads: offers("readTextFile"),
         writes: offers("writeTextFile"),
+        terminals: client["terminal"] == true,
         notices: client["session"]["notices"].is_object(),
         compactions: client["session"]["compaction"].is_object(),
         forms: client["elicitation"]["form"].is_object(),
@@ -201,13 +200,22 @@ fn client_capabilities(params: &Value) -> ClientCapabilities {
     }
 }
 
-fn new(params: &Value) -> Result<Request, String> {
-    Ok(Request::New { cwd: folder(params)?, servers: servers(params) })
+fn stored(params: &Value, replay: bool) -> Result<Request, String> {
+    let id = session_id(params).map_err(|f| f.message)?;
+    Ok(Request::Stored { setup: setup(params)?, id: id.to_owned(), replay })
 }
 
-fn stored(params: &Value, replay: bool) -> Result<Request, String> {
-    let (cwd, id) = (folder(params)?, session_id(params).map_err(|f| f.message)?);
-    Ok(Request::Stored { cwd, id: id.to_owned(), replay, servers: servers(params) })
+fn setup(params: &Value) -> Result<Setup, String> {
+    let folders = match params.get("additionalDirectories") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(folders)) => folders
+            .iter()
+            .map(|path| absolute(path).ok_or("\"additionalDirectories\" must be absolute paths"))
+            .collect::<Result<_, _>>()?,
+        Some(_) => return Err("\"additionalDirectories\" must be a list".into()),
+    };
+    let servers = server::read(params.get("mcpServers").unwrap_or(&Value::Null))?;
+    Ok(Setup { cwd: folder(params)?, folders, servers })
 }
 
 fn list(params: &Value) -> Result<Request, String> {
@@ -219,15 +227,11 @@ fn list(params: &Value) -> Result<Request, String> {
 }
 
 fn folder(params: &Value) -> Result<PathBuf, String> {
-    let cwd = params.get("cwd").and_then(Value::as_str);
-    let cwd = cwd.filter(|cwd| cwd.starts_with('/')).map(PathBuf::from);
-    cwd.ok_or_else(|| "\"cwd\" must be an absolute path".into())
+    params.get("cwd").and_then(absolute).ok_or_else(|| "\"cwd\" must be an absolute path".into())
 }
 
-/// Names of the editor's MCP servers.
-fn servers(params: &Value) -> Vec<String> {
-    let servers = params.get("mcpServers").and_then(Value::as_array).into_iter().flatten();
-    servers.filter_map(|server| Some(server.get("name")?.as_str()?.to_owned())).collect()
+fn absolute(path: &Value) -> Option<PathBuf> {
+    path.as_str().filter(|path| path.starts_with('/')).map(PathBuf::from)
 }
 
 fn session_id(params: &Value) -> Result<&str, Failure> {

@@ -3,18 +3,45 @@
 //! An editor with forms (`elicitation.form`) shows them. Another one asks as it asks for permission, if there are
 //! choices; what has to be typed is dismissed.
 
+use super::open::{Sessions, tell_commands};
 use super::peer::Peer;
 use super::update::notice;
 use crate::mode::form::{self, NO};
+use crate::runtime::control::WeakControl;
+use crate::runtime::plan;
 use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
 use crate::runtime::{CancelToken, unique_id};
 use serde_json::{Value, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The user of one session.
 pub struct EditorUi {
     pub peer: Peer,
     pub session: String,
+    pub sessions: Sessions,
+    pub control: WeakControl,
+    /// Updates that wait until the editor knows the session; `None` from then on.
+    pub held: Mutex<Option<Vec<Value>>>,
+}
+
+impl EditorUi {
+    /// Sends what was held back: the editor knows the session.
+    pub fn release(&self) {
+        let held = self.held().take();
+        held.into_iter().flatten().for_each(|update| self.peer.update(&self.session, &update));
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Vec<Value>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, update: Value) {
+        match &mut *self.held() {
+            Some(held) => held.push(update),
+            None => self.peer.update(&self.session, &update),
+        }
+    }
 }
 
 impl Ui for EditorUi {
@@ -35,16 +62,28 @@ impl Ui for EditorUi {
     }
 
     fn show(&self, change: Change) {
-        if let Change::Notify { message, severity } = change {
-            let update = notice(self.peer.capabilities(), severity.name(), &message, None);
-            self.peer.update(&self.session, &update);
+        match change {
+            Change::Notify { message, severity } => {
+                let update = notice(self.peer.capabilities(), severity.name(), &message, None);
+                self.update(update);
+            }
+            Change::Resources => {
+                if let Some(control) = self.control.upgrade() {
+                    tell_commands(&self.session, &control, &self.peer);
+                }
+            }
+            // The mode of the session has changed.
+            Change::Status { key, .. } if key == plan::NAME => {
+                self.sessions.tell_mode(&self.session, &self.peer)
+            }
+            _ => {}
         }
     }
 
     fn problem(&self, problem: &Problem) {
         let title = format!("{} failed in {}", problem.source, problem.event);
         let update = notice(self.peer.capabilities(), "error", &title, Some(&problem.error));
-        self.peer.update(&self.session, &update);
+        self.update(update);
     }
 }
 

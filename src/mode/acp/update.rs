@@ -8,6 +8,7 @@
 
 use super::call::{self, Change};
 use super::peer::{ClientCapabilities, Peer};
+use super::terminal::Drawn;
 use crate::runtime::event::{Event, Reason};
 use crate::runtime::todo::{self, List, Status};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Describer, Workspace, unique_id};
@@ -21,6 +22,8 @@ pub struct Updates {
     session: String,
     workspace: Arc<Workspace>,
     describer: Describer,
+    /// Calls whose output the editor draws itself.
+    drawn: Drawn,
     /// Announced calls that have not ended, and whether their change is shown as a diff.
     open: HashMap<String, bool>,
     /// Message id of the current answer's text.
@@ -35,12 +38,19 @@ pub struct Updates {
 }
 
 impl Updates {
-    pub fn new(peer: Peer, session: String, workspace: Arc<Workspace>, describer: Describer) -> Self {
+    pub fn new(
+        peer: Peer,
+        session: String,
+        workspace: Arc<Workspace>,
+        describer: Describer,
+        drawn: Drawn,
+    ) -> Self {
         Self {
             peer,
             session,
             workspace,
             describer,
+            drawn,
             open: HashMap::new(),
             said: unique_id(),
             thought: unique_id(),
@@ -78,6 +88,7 @@ impl Updates {
                     format!("The summary failed. {}", next_attempt(*attempt, *max_attempts, *delay_ms));
                 self.notify(WARNING, &title, Some(*error_message));
             }
+            Event::Failed { reason } => self.notify("error", reason, None),
             Event::CompactionStart { reason } => self.compaction_starts(*reason),
             Event::CompactionEnd { result, aborted, error_message, .. } => {
                 let summary = result.map(|result| result.summary.as_str());
@@ -145,6 +156,7 @@ impl Updates {
                 self.end_open_calls();
             }
             AgentEvent::ToolStart { id, name, arguments } => self.start_call(id, name, arguments),
+            AgentEvent::ToolUpdate { id, .. } if self.drawn.has(id) => {}
             AgentEvent::ToolUpdate { id, output, .. } => {
                 self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
                     "content": call::progress(&output.content)}));
@@ -214,7 +226,7 @@ impl Updates {
         let is_shown = self.open.remove(id).unwrap_or_default();
         let status = if is_error { "failed" } else { "completed" };
         let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status});
-        if is_error || !is_shown {
+        if !self.drawn.end(id) && (is_error || !is_shown) {
             update["content"] = call::content(content).into();
         }
         if let Some(details) = details {

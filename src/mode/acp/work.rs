@@ -11,9 +11,10 @@ use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::event::Event;
 use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
-use crate::runtime::{Fatal, StopReason, now_iso};
+use crate::runtime::{AgentEvent, CancelToken, Fatal, StopReason, now_iso};
 use crossbeam_channel::{Receiver, select};
 use serde_json::json;
 
@@ -43,9 +44,12 @@ impl Job {
 /// Runs jobs in turn until the channel closes, then closes the session.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, peer: &Peer, files: &Files) {
     let mut closing = None;
+    let control = session.control().clone();
+    let commands = || control.added_commands().into_iter().map(|command| command.name).collect::<Vec<_>>();
+    let before = commands();
     session.open("startup");
-    if !session.control().added_commands().is_empty() {
-        tell_commands(&session.header().id, session.control(), peer);
+    if commands() != before {
+        tell_commands(&session.header().id, &control, peer);
     }
     let mut meter = Meter::start(&session, peer);
     let tasks = session.control().tasks().clone();
@@ -56,7 +60,7 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
                 Err(_) => break,
             },
             recv(tasks) -> task => {
-                let mut updates = updates(&session, peer);
+                let mut updates = updates(&session, peer, files);
                 if let Ok(task) = task {
                     session.carry_out(task, &mut |event| {
                         updates.event(event);
@@ -69,14 +73,14 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
         match job {
             Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
-                match answer(&mut session, &mut meter, ticket, prompt, peer) {
+                match answer(&mut session, &mut meter, ticket, prompt, peer, files) {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
                     Err((code, reason)) => reply.fail(code, reason),
                 }
             }
             Job::Command { ticket, text, reply } => {
                 if let Some(command) = Command::of(&text) {
-                    run(&command, &mut session, ticket, peer);
+                    run(&command, &mut session, ticket, peer, files);
                     sessions.tell_options(&session.header().id, peer);
                 }
                 reply.done(json!({"stopReason": "end_turn"}));
@@ -98,17 +102,17 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
 }
 
 /// Runs a command, and shows its result as an answer. The model sees nothing of it.
-fn run(command: &Command<'_>, session: &mut Session, ticket: Ticket, peer: &Peer) {
-    let mut updates = updates(session, peer);
+fn run(command: &Command<'_>, session: &mut Session, ticket: Ticket, peer: &Peer, files: &Files) {
+    let mut updates = updates(session, peer, files);
     let work = Work { session, updates: &mut updates, cancel: &ticket.cancel };
     let text = command.run(work);
     updates.begin_answer();
     updates.say(&text);
 }
 
-fn updates(session: &Session, peer: &Peer) -> Updates {
+fn updates(session: &Session, peer: &Peer, files: &Files) -> Updates {
     let (workspace, describer) = (session.workspace().clone(), session.control().tools().describer());
-    Updates::new(peer.clone(), session.header().id, workspace, describer)
+    Updates::new(peer.clone(), session.header().id, workspace, describer, files.drawn.clone())
 }
 
 /// Answers a prompt. Returns the stop reason, or code and text of an error.
@@ -118,24 +122,37 @@ fn answer(
     ticket: Ticket,
     prompt: Prompt,
     peer: &Peer,
+    files: &Files,
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
-    session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
+    let control = session.control().clone();
     let (text, images) = prompt.whole();
-    let mut updates = updates(session, peer);
+    let mut updates = updates(session, peer, files);
+    // A command may run prompts of its own.
+    let is_command = control.added_command(&text).is_some();
+    let ticket = (!is_command).then_some(ticket);
+    if !is_command {
+        session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
+    }
+    let running = control.clone();
+    let _ended = is_command.then(|| cancel.on_cancel(move || running.abort()));
+    let mut has_answer = false;
     let taken = session.take_input(text, images, InputSource::Rpc, &mut |event| {
+        has_answer |= matches!(event, Event::Agent(AgentEvent::TurnEnd { .. }));
         updates.event(event);
+        meter.event(event, &control, peer);
         Ok(())
     });
     let taken = taken.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
-    let Some((mut text, images)) = taken else { return Ok("end_turn") };
+    let (Some((mut text, images)), Some(ticket)) = (taken, ticket) else {
+        return if has_answer { stop_reason(session, &cancel) } else { Ok("end_turn") };
+    };
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
     let id = session.header().id;
-    let control = session.control().clone();
     let before = session.control().snapshot();
     let title = title(&text);
     let mut accepted = || {
@@ -154,6 +171,11 @@ fn answer(
     });
     updates.end_open_calls();
     asked.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
+    stop_reason(session, &cancel)
+}
+
+/// Why the last run stopped, or code and text of its error.
+fn stop_reason(session: &Session, cancel: &CancelToken) -> Result<&'static str, (i64, String)> {
     if session.ended_by().is_some() {
         return Ok("max_turn_requests");
     }

@@ -102,6 +102,8 @@ pub enum News {
         aborted: bool,
         error: Option<String>,
     },
+    /// Something about a helper has changed.
+    Helpers,
     Renamed,
     ThinkingChanged,
     /// An extension has added an entry of its own to the log.
@@ -148,6 +150,7 @@ impl Feed {
                 text.push_str(&more)
             }
             (Some(News::ShellPrinted(text)), News::ShellPrinted(more)) => text.push_str(&more),
+            (Some(News::Helpers), News::Helpers) => {}
             (_, news) => waiting.push_back(news),
         }
         drop(waiting);
@@ -196,6 +199,7 @@ fn news(event: &Event<'_>) -> Option<News> {
     Some(match event {
         Event::Agent(event) => return of_agent(event),
         Event::AgentSettled { .. } => News::Settled,
+        Event::HelperUpdate { .. } => News::Helpers,
         Event::LimitReached { reason } => News::LimitReached((*reason).to_owned()),
         Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => News::RetryStarted {
             attempt: *attempt,

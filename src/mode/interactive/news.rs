@@ -6,13 +6,13 @@ use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
-    self, aside, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree,
-    trust, undo,
+    self, agents, aside, clipboard, login, models, permissions, resume, session, settings, shell, thinking,
+    tree, trust, undo,
 };
 use super::complete;
 use super::config::is_dumb;
 use super::dialog::{self, approve::Approve};
-use super::effect::Effect;
+use super::effect::{Effect, Update};
 use super::feed::News;
 use super::keys;
 use super::surface;
@@ -47,6 +47,7 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
             };
             app.refresh();
         }
+        News::Helpers => added::update(app, Update::Helpers),
         News::Renamed | News::ThinkingChanged => app.refresh(),
         News::Settled => {
             app.refresh();
@@ -125,6 +126,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
     match effect {
         // Closing is done where the dialog is; the others are for nobody here.
         Effect::Close | Effect::Answer(_) | Effect::Draw => {}
+        Effect::Dismiss => dismiss(app, now),
         Effect::Say(weight, text) => app.say(weight, &text),
         Effect::Note(text) => app.note(&text),
         Effect::Copy(text, done) => clipboard::copy(app, text, done),
@@ -229,6 +231,8 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             undo::carry_out(app, session, plans, forces, goes_to);
         }
         Effect::Undone { done, problem, goes_to } => undo::undone(app, &done, problem.as_deref(), goes_to),
+        Effect::OpenHelper(member) => agents::open(app, member),
+        Effect::WriteToHelper(member) => agents::write(app, member),
         Effect::AnswerAside(answer) => aside::answered(app, answer),
         Effect::HandOff(message) => aside::hand_off(app, message),
         Effect::HandedOff(text) => aside::handed_off(app, &text),
@@ -277,7 +281,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
                 asked.call.preview.clone_from(&call.preview);
             }
             let is_typing = !app.composer.editor.is_empty();
-            app.open(Approve::new(*asked, app.control.config().trusts_project, is_typing));
+            app.open(Approve::new(*asked, app.control.config().consent.is_some(), is_typing));
         }
         Effect::UseMode { mode, saves } => permissions::use_mode(app, mode, saves),
         Effect::AddRule { effect, scope, rule } => permissions::add(app, effect, scope, &rule),

@@ -57,8 +57,10 @@ fn work(
     let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
     let prompt = argument("prompt").ok_or("\"prompt\" must be a string")?.to_owned();
     let cwd = shared.control.config().workspace.cwd.clone();
-    let mut session =
-        shared.host().open(&cwd, argument("session"), Box::new(|files| files), cancel).map_err(reason)?;
+    let mut session = shared
+        .host()
+        .open(&cwd, argument("session"), &[], Box::new(|files| files), cancel)
+        .map_err(reason)?;
     let control = session.control().clone();
     let ui = Arc::new(ClientUi { peer: shared.peer.clone() });
     control.set_approver(ui.clone());

@@ -27,6 +27,7 @@ use super::approval::{Approvals, Approver, Decision, Question};
 use super::cache_warming::Warmer;
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::helpers::Helpers;
 use super::hook::Hooked;
 use super::limit::{Guard, Limits};
 use super::recorded_tools::RecordedTools;
@@ -81,6 +82,7 @@ struct Shared {
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
     warmer: Warmer,
+    helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
     adapt: Mutex<Option<Adapt>>,
 }
@@ -116,6 +118,7 @@ impl Control {
         let approvals = Arc::<Approvals>::default();
         approvals.follow(&state.config);
         Self(Arc::new(Shared {
+            helpers: Arc::new(Helpers::new(&root)),
             root,
             queues,
             conversation: Mutex::new(conversation),
@@ -230,6 +233,11 @@ impl Control {
         &self.0.warmer
     }
 
+    /// The helpers that the session has given tasks to.
+    pub fn helpers(&self) -> &Arc<Helpers> {
+        &self.0.helpers
+    }
+
     /// Hands work to the session's thread, which may be busy with a run before.
     pub fn hand_over(&self, task: Task) -> Result<(), String> {
         self.0.tasks.0.try_send(task).map_err(|_| "Too many tasks wait for the session".to_owned())
@@ -247,7 +255,7 @@ impl Control {
 
     /// The system prompt of the next run, and its sections by name.
     pub fn system_prompt(&self) -> (String, Value) {
-        let head = Head { sections: Map::clone(&self.state().sections), ..Head::default() };
+        let head = Head { sections: Map::clone(&self.state().sections()), ..Head::default() };
         (head.prompt(), Value::Object(head.sections))
     }
 

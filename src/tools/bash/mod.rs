@@ -412,7 +412,8 @@ fn timeout(seconds: f64) -> Result<Duration, ToolError> {
 }
 
 fn spawn(workspace: &Workspace, request: &Request<'_>) -> Result<Box<dyn Child>, ToolError> {
-    let command = shell_command(workspace, request.command, request.session_variables)?;
+    let mut command = shell_command(workspace, request.command, request.session_variables)?;
+    command.call = request.call.to_owned();
     let child = workspace.backend.spawn(&command);
     child.map_err(|error| ToolError::new(error.to_string()))
 }
@@ -430,6 +431,7 @@ pub fn shell_command(
             Some(prefix) => format!("{prefix}\n{command}"),
             None => command.to_owned(),
         },
+        call: String::new(),
         cwd: workspace.cwd.clone(),
         env: environment(workspace, session_variables),
         keep_background: options.bash_keep_background,

@@ -5,6 +5,7 @@ use crate::tools::testing::leak::LeakGuard;
 
 fn start(text: &str) -> LocalChild {
     let command = ShellCommand {
+        call: String::new(),
         shell: None,
         text: text.to_owned(),
         cwd: "/".into(),

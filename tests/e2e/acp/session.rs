@@ -161,3 +161,62 @@ fn extensions_take_part_in_a_session_of_an_editor() {
     assert!(told.updates.iter().any(|update| update.to_string().contains("it ran")), "{:?}", told.updates);
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn further_folders_belong_to_the_workspace() {
+    let (world, server) = world([
+        Reply::tool("c1", "bash", &json!({"command": "echo x > \"$HOME/other/made\""})),
+        Reply::text("a"),
+        Reply::tool("c2", "read", &json!({"path": "~/other/open.txt"})),
+        Reply::text("b"),
+        Reply::text("c"),
+    ]);
+    let other = world.home().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("open.txt"), "on the disk").unwrap();
+    let words = if cfg!(target_os = "linux") { "--sandbox workspace" } else { "" };
+    let mut editor = Editor::start(&world, words);
+    let able = json!({"fs": {"readTextFile": true}});
+    assert!(
+        editor.initialize(able)["agentCapabilities"]["sessionCapabilities"]["additionalDirectories"]
+            .is_object()
+    );
+    let params =
+        |folders: Value| json!({"cwd": world.work(), "mcpServers": [], "additionalDirectories": folders});
+    for (folders, told) in [
+        (json!(["relative"]), "must be absolute paths"),
+        (json!("/"), "must be a list"),
+        (json!(["/no/such/folder"]), "There is no folder /no/such/folder"),
+    ] {
+        let (code, text) = editor.request("session/new", &params(folders)).error();
+        assert!(code == -32602 && text.contains(told), "{text}");
+    }
+    let opened = editor.request("session/new", &params(json!([other]))).result();
+    let id = opened["sessionId"].as_str().unwrap();
+    assert_eq!(editor.prompt(id, "x").stopped_by(), "end_turn");
+    assert_eq!(std::fs::read_to_string(other.join("made")).unwrap(), "x\n");
+    let prompt = editor.send_prompt(id, "y");
+    let question = loop {
+        let line = editor.next();
+        if line["method"] == "fs/read_text_file" {
+            break line;
+        }
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"content": "in the editor"}});
+    editor.send_line(&answer.to_string());
+    assert_eq!(editor.answer(prompt).stopped_by(), "end_turn");
+    let requests = server.requests();
+    assert_eq!(requests[3].last_text(), "in the editor");
+    let listed = format!("- {}", other.display());
+    assert!(
+        requests[0].body["messages"][0].to_string().contains(&listed),
+        "{}",
+        requests[0].body["messages"][0]
+    );
+    // The list of a session that is opened again is the whole list.
+    let mut place = params(Value::Null);
+    place["sessionId"] = id.into();
+    editor.request("session/resume", &place).result();
+    editor.prompt(id, "z");
+    assert!(!server.requests()[4].body["messages"][0].to_string().contains(&listed));
+}

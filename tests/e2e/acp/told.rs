@@ -154,7 +154,7 @@ fn servers_that_are_not_used_are_named_in_the_session() {
         (json!({}), "agent_thought_chunk", "/content/text"),
         (json!({"session": {"notices": {}}}), "notice", "/title"),
     ] {
-        let mut editor = Editor::start(&world, "");
+        let mut editor = Editor::start(&world, "--no-mcp");
         editor.initialize(able);
         let id = editor.request("session/new", &params).result()["sessionId"].clone();
         let told = editor.next();

@@ -48,6 +48,7 @@ impl World {
     /// Runs a command in the working folder. Returns whether it succeeded, and its output.
     fn sh(&self, text: &str) -> (bool, String) {
         let command = ShellCommand {
+            call: String::new(),
             shell: None,
             text: text.into(),
             cwd: self.path(self.cwd),

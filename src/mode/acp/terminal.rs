@@ -1,0 +1,203 @@
+//! Commands in a terminal of the editor, which draws their output.
+//!
+//! The protocol gives no output as it arrives: the output for the model is read once, when the command has ended. A
+//! terminal is always released, also one that is created after nobody wants it any more.
+
+use super::peer::Peer;
+use crate::runtime::CancelToken;
+use crate::runtime::backend::{Child, End, Progress, ShellCommand};
+use crossbeam_channel::{Receiver, Sender, after, at, bounded, never, select};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of output that the editor is asked to keep.
+const OUTPUT_MAX: usize = 1 << 20;
+/// Time limit for a response of the editor.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for the output of a command that was killed: an abort waits for it.
+const LAST_LIMIT: Duration = Duration::from_millis(30);
+
+/// Ids of the tool calls whose output the editor draws. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Drawn(Arc<Mutex<HashSet<String>>>);
+
+impl Drawn {
+    pub fn add(&self, call: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.to_owned());
+    }
+
+    pub fn has(&self, call: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(call)
+    }
+
+    /// True for a call that ends now, and is forgotten.
+    pub fn end(&self, call: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(call)
+    }
+}
+
+/// A command in a terminal of the editor.
+pub struct Terminal {
+    peer: Peer,
+    /// The ids of session and terminal, as parameters of requests.
+    named: Value,
+    /// Cancelled when the command was killed, or nobody waits for it any more.
+    gone: CancelToken,
+    ended: Receiver<End>,
+    /// When a command that was told to end is no longer waited for.
+    until: Option<Instant>,
+    /// What is left of the output, once the command has ended.
+    rest: Option<(End, Vec<u8>)>,
+}
+
+impl Terminal {
+    /// Runs `command` in a new terminal. `Ok(None)` if the editor makes none.
+    pub fn start(
+        peer: &Peer,
+        session: &str,
+        command: &ShellCommand,
+        cancel: &CancelToken,
+    ) -> io::Result<Option<Self>> {
+        let params = json!({
+            "sessionId": session,
+            "command": command.shell.as_ref().map_or_else(|| "bash".into(), |shell| shell.to_string_lossy()),
+            "args": ["-c", command.text],
+            "env": changes(command),
+            "cwd": command.cwd.to_string_lossy(),
+            "outputByteLimit": OUTPUT_MAX,
+        });
+        // Whoever takes the id of the terminal releases it.
+        let (hand_over, made) = bounded(0);
+        let (end, ended) = bounded(1);
+        let gone = CancelToken::new();
+        let work = {
+            let (peer, session, gone) = (peer.clone(), session.to_owned(), gone.clone());
+            move || follow(&peer, &session, &params, &hand_over, &end, &gone)
+        };
+        thread::Builder::new().name("terminal".into()).stack_size(256 << 10).spawn(work)?;
+        let late = || format!("the editor made no terminal within {LIMIT:?}");
+        let made = select! {
+            recv(made) -> made => made.unwrap_or_else(|_| Err(late())),
+            recv(after(LIMIT)) -> _ => Err(late()),
+            recv(cancel.receiver()) -> _ => Err("Operation aborted".into()),
+        };
+        let named = made.map_err(io::Error::other)?;
+        let terminal = |named| Self { peer: peer.clone(), named, gone, ended, until: None, rest: None };
+        Ok(named.map(terminal))
+    }
+
+    /// The terminal as content of a tool call.
+    pub fn content(&self) -> Value {
+        json!({"type": "terminal", "terminalId": self.named["terminalId"]})
+    }
+
+    fn output(&self) -> Vec<u8> {
+        let limit = if self.gone.is_cancelled() { LAST_LIMIT } else { LIMIT };
+        let answer = self.peer.ask("terminal/output", &self.named, &CancelToken::new(), Some(limit));
+        let Some(Ok(answer)) = answer else { return Vec::new() };
+        let text = answer["output"].as_str().unwrap_or_default();
+        match answer["truncated"] == true {
+            true => format!("[The editor kept the end of the output only]\n{text}").into_bytes(),
+            false => text.as_bytes().to_vec(),
+        }
+    }
+
+    fn kill(&self) -> impl Fn() + Send + Sync + 'static {
+        let (peer, named, gone) = (self.peer.clone(), self.named.clone(), self.gone.clone());
+        move || {
+            peer.tell("terminal/kill", &named);
+            gone.cancel();
+        }
+    }
+}
+
+/// Variables that are not in the environment of pi, which the editor's is like.
+fn changes(command: &ShellCommand) -> Vec<Value> {
+    let is_new =
+        |name: &std::ffi::OsStr, value: &std::ffi::OsStr| std::env::var_os(name).as_deref() != Some(value);
+    let new = command.env.iter().filter(|(name, value)| is_new(name, value));
+    new.map(|(name, value)| json!({"name": name.to_string_lossy(), "value": value.to_string_lossy()}))
+        .collect()
+}
+
+/// Creates a terminal, and waits for the end of its command.
+fn follow(
+    peer: &Peer,
+    session: &str,
+    params: &Value,
+    hand_over: &Sender<Result<Option<Value>, String>>,
+    end: &Sender<End>,
+    gone: &CancelToken,
+) {
+    // One that comes too late is released all the same.
+    let Some(answer) = peer.ask("terminal/create", params, &CancelToken::new(), Some(LIMIT * 10)) else {
+        return;
+    };
+    let id = answer.ok().and_then(|answer| Some(answer["terminalId"].as_str()?.to_owned()));
+    let Some(id) = id else {
+        // Who asked may have gone.
+        let _ = hand_over.send(Ok(None));
+        return;
+    };
+    let named = json!({"sessionId": session, "terminalId": id});
+    if hand_over.send(Ok(Some(named.clone()))).is_err() {
+        return peer.tell("terminal/release", &named);
+    }
+    let answer = peer.ask("terminal/wait_for_exit", &named, gone, None);
+    let code =
+        answer.and_then(Result::ok).and_then(|answer| i32::try_from(answer["exitCode"].as_i64()?).ok());
+    let _ = end.send(End { exit_code: code, survivors: Vec::new() });
+}
+
+impl Child for Terminal {
+    fn next(&mut self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Progress> {
+        if self.rest.is_none() {
+            let late = until.into_iter().chain(self.until).min().map_or_else(never, at);
+            let end = select! {
+                recv(self.ended) -> end => end.unwrap_or_default(),
+                recv(late) -> _ => match self.until.is_some_and(|until| until <= Instant::now()) {
+                    true => End::default(),
+                    false => return Ok(Progress::Waited),
+                },
+            };
+            self.rest = Some((end, self.output()));
+        }
+        let Some((end, rest)) = &mut self.rest else { return Ok(Progress::Waited) };
+        if rest.is_empty() {
+            return Ok(Progress::Ended(end.clone()));
+        }
+        let count = rest.len().min(buffer.len());
+        for (to, byte) in buffer.iter_mut().zip(rest.drain(..count)) {
+            *to = byte;
+        }
+        Ok(Progress::Output(count))
+    }
+
+    fn terminate(&mut self, grace: Duration) -> bool {
+        if self.rest.is_some() {
+            return false;
+        }
+        self.peer.tell("terminal/kill", &self.named);
+        self.until = Some(Instant::now() + grace);
+        true
+    }
+
+    fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
+        Arc::new(self.kill())
+    }
+
+    fn terminator(&self) -> Arc<dyn Fn() + Send + Sync> {
+        Arc::new(self.kill())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.gone.cancel();
+        self.peer.tell("terminal/release", &self.named);
+    }
+}
