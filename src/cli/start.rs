@@ -19,6 +19,7 @@ use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::checkpoint;
 use crate::runtime::command_hook;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
@@ -515,6 +516,7 @@ fn offer_tools(control: &Control) {
     command_hook::offer(control);
     job::offer(control);
     plan::offer(control);
+    checkpoint::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

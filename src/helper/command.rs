@@ -9,6 +9,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+/// Name of a model in an agent's head that is quick and costs little.
+const FAST: &str = "fast";
+
+/// Small models, by provider.
+const FAST_MODELS: [(&str, &str); 3] =
+    [("anthropic", "claude-haiku-5-5"), ("google", "gemini-3.8-flash"), ("openai", "gpt-5.4-mini")];
+
 /// Makes the command of a helper, and notes for its report. `folder` keeps its session; without one nothing is stored.
 pub fn command(
     helper: &Helper<'_>,
@@ -23,6 +30,22 @@ pub fn command(
     command.env("PI_CODING_AGENT", "true");
     set_apart(&mut command);
     Ok((command, notes))
+}
+
+/// The pattern for the name of a model in an agent's head. `fast` stands for the model of the setting, otherwise for a
+/// small one of the session's provider, if one is known.
+fn pattern(helper: &Helper<'_>, name: &str) -> Option<String> {
+    if name != FAST {
+        return Some(name.to_owned());
+    }
+    if let Some(pattern) = helper.config.settings.text("helpers.fastModel") {
+        return Some(pattern.to_owned());
+    }
+    let provider = &helper.control.models().current().provider;
+    // Another address may not have the models of the provider.
+    let known =
+        FAST_MODELS.iter().find(|(of, _)| of == provider && helper.config.over.model.base_url.is_none());
+    known.map(|(provider, model)| format!("{provider}/{model}"))
 }
 
 fn words(
@@ -49,9 +72,12 @@ fn words(
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
 
     let own = control.models().current();
-    let chosen = control.models().first_of(&agent.models);
-    if chosen.is_none() && !agent.models.is_empty() {
-        let models = agent.models.join(", ");
+    let patterns: Vec<String> = agent.models.iter().flat_map(|name| pattern(helper, name)).collect();
+    let chosen = control.models().first_of(&patterns);
+    // A fast model is a wish.
+    let named: Vec<&str> = agent.models.iter().map(String::as_str).filter(|name| *name != FAST).collect();
+    if chosen.is_none() && !named.is_empty() {
+        let models = named.join(", ");
         notes.push(format!("No model of {models} can be used; {}/{} was", own.provider, own.id));
     }
     let (model, level) = chosen.map_or((own.clone(), None), |chosen| (chosen.model, chosen.thinking));

@@ -181,6 +181,10 @@ impl Team {
         member: &Member,
         orders: &Orders<'_>,
     ) -> Option<Changes> {
+        // Who aborts does not wait for git.
+        if orders.cancel.is_cancelled() {
+            return Some(copy.leave("the call was aborted"));
+        }
         let _turn = self.taking_over.lock().unwrap_or_else(PoisonError::into_inner);
         let workspace = &config.workspace;
         let is_done = member.report().status == Status::Done;
@@ -193,7 +197,10 @@ impl Team {
         };
         let patch = workspace.outputs.path().ok();
         let patch = patch.map(|folder| artifact::answer_path(&folder, &member.name).with_extension("patch"));
-        // An abort of the helper does not take away what it has done.
+        if let Some(folder) = patch.as_ref().and_then(|patch| patch.parent()) {
+            let _ = file::make_private_folder(folder); // without it there is no diff, and no more
+        }
+        // Stopping the helper does not take away what it has done.
         let cancel = CancelToken::new();
         let looking = workspace.changes.begin(NAME, orders.call, &cancel);
         let changes = copy.finish(&member.name, patch.as_deref(), &may_apply, &cancel);

@@ -6,7 +6,7 @@ use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Content, UserMessage, now_ms};
 use crate::runtime::addition::{Completion, SlashCommand};
 use crate::runtime::control::{Streaming, WeakControl};
-use crate::runtime::nested::Delivery;
+use crate::runtime::task::Delivery;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 

@@ -1,6 +1,7 @@
 //! The session as the [`Host`] of the agent's loop: stores messages, notifies listeners, decides what comes
 //! next.
 
+use super::checkpoint;
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
 use super::control::{self, Control, InterruptMode};
@@ -246,6 +247,9 @@ impl Host for Conductor<'_> {
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
+        if checkpoint::settle(self.control, self.listener)? {
+            *self.compaction = compaction::State::default();
+        }
         *agent = self.control.agent();
         self.compactor(agent).check(Moment::BetweenTurns).map(drop)
     }

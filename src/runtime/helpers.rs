@@ -283,13 +283,13 @@ impl Helpers {
 
     /// Waits until a call in the background has ended. False if there is none, or on `cancel`.
     pub fn wait(&self, cancel: &CancelToken) -> bool {
-        while locked(&self.known).calls > 0 {
-            select! {
-                recv(self.ended.1) -> _ => return true,
-                recv(cancel.receiver()) -> _ => return false,
-            }
+        if locked(&self.known).calls == 0 {
+            return self.ended.1.try_recv().is_ok();
         }
-        self.ended.1.try_recv().is_ok()
+        select! {
+            recv(self.ended.1) -> _ => true,
+            recv(cancel.receiver()) -> _ => false,
+        }
     }
 
     /// Ends the calls in the background, whose conversation ends, and forgets all helpers.

@@ -5,6 +5,7 @@ pub mod approval;
 mod aside;
 mod ask;
 pub mod cache_warming;
+pub mod checkpoint;
 mod clock;
 pub mod command_hook;
 pub mod compaction;

@@ -6,7 +6,7 @@ use super::control::{Begin, Control, Streaming};
 use super::event::{Event, Listener};
 use super::hook::InputSource;
 use super::session::Session;
-use super::task::{Ask, Task};
+use super::task::{Ask, Delivery, Task};
 use super::tree::Move;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{self, AgentMessage};
@@ -26,14 +26,6 @@ use crossbeam_channel::{bounded, select};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::thread;
-
-/// When a message that no user typed reaches the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
-    Now(Streaming),
-    /// With the next prompt.
-    NextTurn,
-}
 
 /// A request outside the conversation.
 pub struct Nested {

@@ -12,6 +12,14 @@ pub enum Streaming {
     FollowUp,
 }
 
+/// When a message that no user typed reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Now(Streaming),
+    /// With the next prompt.
+    NextTurn,
+}
+
 /// Takes what came of a task.
 pub type Reply = Sender<Result<Value, String>>;
 

@@ -5,11 +5,12 @@
 
 use super::addition::{Addition, OWN, Owner};
 use super::control::{Control, WeakControl};
+use super::task::{Delivery, Streaming};
 use super::ui::Change;
 use crate::agent::call::{Arguments, Body, CallInfo};
-use crate::agent::message::AgentMessage;
+use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
-use crate::llm::message::ToolSpec;
+use crate::llm::message::{Content, ToolSpec, now_ms};
 use crate::session::index::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -70,6 +71,9 @@ impl List {
             AgentMessage::ToolResult(result) if result.tool_name == NAME => {
                 Self::of(result.details.as_ref()?)
             }
+            AgentMessage::Custom(message) if message.custom_type == NAME => {
+                Self::of(message.details.as_ref()?)
+            }
             _ => None,
         })
     }
@@ -88,7 +92,7 @@ impl List {
             let Some((position, slot)) = at.and_then(|at| Some((at, index.get(at)?))) else {
                 break;
             };
-            if slot.kind == Kind::ToolResult
+            if matches!(slot.kind, Kind::ToolResult | Kind::CustomMessage)
                 && let Some(message) = log.message(&slot.id)
                 && let Some(list) = Self::in_messages(&[message])
             {
@@ -118,13 +122,65 @@ impl List {
         (!open.is_empty()).then_some(lines)
     }
 
+    /// The list as a person edits it: a line for each item, under the names of phases.
+    pub fn markdown(&self) -> String {
+        let text = self.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        lines
+            .iter()
+            .take(if self.0.is_empty() { 0 } else { lines.len() - 1 })
+            .map(|line| format!("{line}\n"))
+            .collect()
+    }
+
+    /// Reads a list that a person has edited. Numbers and list marks may be missing, and marks of the state, too.
+    fn parse(text: &str) -> Result<Self, String> {
+        let (mut list, mut phase) = (Self::default(), None);
+        for line in text.lines().map(str::trim) {
+            let item = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            let item = item
+                .strip_prefix(". ")
+                .or_else(|| line.strip_prefix("- "))
+                .or_else(|| line.strip_prefix("* "));
+            let item = item.unwrap_or(line).trim_start();
+            let marked = item.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let known = [Status::Pending, Status::InProgress, Status::Completed, Status::Dropped];
+            let status = marked.and_then(|(mark, _)| {
+                let mark = mark.to_lowercase();
+                known.into_iter().find(|status| {
+                    mark.chars().eq([status.mark()]) || (mark.is_empty() && *status == Status::Pending)
+                })
+            });
+            let text = marked.filter(|_| status.is_some()).map_or(item, |(_, text)| text);
+            let before = list.0.len();
+            phase = list.add_to(phase, &[text])?;
+            if list.0.len() > before
+                && let (Some(item), Some(status)) = (list.0.last_mut(), status)
+            {
+                item.status = status;
+            }
+        }
+        let mut has_one = false;
+        for item in list.0.iter_mut().filter(|item| item.status == Status::InProgress) {
+            if std::mem::replace(&mut has_one, true) {
+                item.status = Status::Pending;
+            }
+        }
+        Ok(list)
+    }
+
     pub fn open(&self) -> usize {
         self.0.iter().filter(|item| item.status.is_open()).count()
     }
 
     /// Replaces or extends the list. A text that begins with `#` names the phase of those after it.
     fn add(&mut self, texts: &[&str]) -> Result<(), String> {
-        let mut phase = self.0.last().and_then(|item| item.phase.clone());
+        let phase = self.0.last().and_then(|item| item.phase.clone());
+        self.add_to(phase, texts).map(drop)
+    }
+
+    /// Adds items, the first ones to `phase`. Returns the phase of the last one.
+    fn add_to(&mut self, mut phase: Option<String>, texts: &[&str]) -> Result<Option<String>, String> {
         for text in texts {
             let text = text.trim();
             if let Some(name) = text.strip_prefix('#') {
@@ -136,7 +192,7 @@ impl List {
             }
         }
         match self.0.len() {
-            ..=ITEMS_MAX => Ok(()),
+            ..=ITEMS_MAX => Ok(phase),
             count => Err(format!("A list of {count} items is too long; {ITEMS_MAX} are the most")),
         }
     }
@@ -226,6 +282,24 @@ fn show_list(control: &Control, list: &List) {
     if let Some(ui) = control.ui() {
         ui.show(Change::Widget { key: NAME.into(), lines: list.panel(), is_below: false });
     }
+}
+
+/// Puts the list that a person has edited in place of the one of the session, and tells the model.
+pub fn replace(control: &Control, text: &str) -> Result<(), String> {
+    let list = List::parse(text)?;
+    if list.0 == List::of_session(control).0 {
+        return Ok(());
+    }
+    show_list(control, &list);
+    let message = CustomMessage {
+        custom_type: NAME.into(),
+        content: Content::Text(format!("The user has changed the list of what is to be done:\n{list}")),
+        display: true,
+        details: Some(json!({"todos": list.0})),
+        timestamp: now_ms(),
+        ..CustomMessage::default()
+    };
+    control.send(AgentMessage::Custom(Arc::new(message)), Delivery::Now(Streaming::Steer), false)
 }
 
 /// The reminder to a model that stops while items are open; `None` if none is.
@@ -323,6 +397,17 @@ mod tests {
         let arguments = call.as_object().unwrap();
         let told = list.apply(arguments).map_or_else(|fault| fault, |()| list.to_string());
         assert_eq!(told, expected, "{call}");
+    }
+
+    #[test]
+    fn a_list_is_edited_as_markdown() {
+        let edited = "1. [x] a\n# Later\n- [/] b\n* c\n[X] d\n\n7. [ ] e [draft]\n[/] f\n# None\n";
+        let list = List::parse(edited).unwrap();
+        let expected = "1. [x] a\n# Later\n2. [/] b\n3. [ ] c\n4. [x] d\n5. [ ] e [draft]\n6. [ ] f\n";
+        assert_eq!(list.markdown(), expected);
+        assert_eq!(List::parse(expected).unwrap(), list);
+        assert_eq!(List::parse(" \n").unwrap().markdown(), "");
+        assert!(List::parse("- a\n- a").unwrap_err().contains("in the list already"));
     }
 
     #[test]

@@ -370,3 +370,71 @@ fn agents_are_listed_with_those_that_lost() {
     assert!(shown.contains("Gives tasks to: general\n") && shown.ends_with("\n\nLook.\n"), "{shown}");
     world.pi().words("agents show nobody").run().fails_with(1).stderr_has("There is no agent nobody");
 }
+
+#[test]
+fn explore_uses_the_fast_model_of_the_setting() {
+    let (world, server, helpers) = world(
+        [
+            tasks(&["explore"]),
+            Reply::text("ok"),
+            tasks(&["explore"]),
+            done("slow").remove(0),
+            Reply::text("ok"),
+        ],
+        [("a", done("quick"))],
+    );
+    world.write_config("settings.json", r#"{"helpers": {"fastModel": "a/m1"}}"#);
+    world.pi().args(PRINT).args(["go"]).run().success();
+    assert_eq!(helpers[0].requests().len(), 1);
+    // Where none is known, the model of the session is used, without a remark.
+    world.write_config("settings.json", "{}");
+    world.pi().args(PRINT).args(["go"]).run().success();
+    assert_eq!(
+        server.requests()[4].last_text(),
+        "## explore (explore): done\n[This session has no tool grep, find, ls]\n\nslow\n"
+    );
+}
+
+#[test]
+fn a_small_window_holds_the_tool_and_a_result() {
+    let long = "A long finding. ".repeat(4000);
+    let (world, server, _helpers) = world(
+        [tasks(&["a"]), Reply::text("a summary of it"), Reply::text("I see"), Reply::text("I see")],
+        [("a", done(&long))],
+    );
+    let path = world.agent_dir().join("models.json");
+    let mut models: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    for provider in ["mock", "a"] {
+        models["providers"][provider]["models"][0]["contextWindow"] = 8192.into();
+        models["providers"][provider]["models"][0]["maxTokens"] = 1024.into();
+    }
+    fs::write(path, models.to_string()).unwrap();
+    world.pi().words("--model mock/m1 --tools read,task -p go").run().success();
+    for request in server.requests() {
+        // Four bytes a token, and a fifth of the window for the answer.
+        let size = request.body.to_string().len();
+        assert!(size < 4 * 8192, "{size}");
+    }
+}
+
+#[test]
+fn eight_helpers_work_at_once_and_none_is_left() {
+    const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let (opens, replies): (Vec<_>, Vec<_>) = NAMES
+        .into_iter()
+        .map(|name| {
+            let (open, held) = crate::server::gate();
+            let reply = Reply::stream().then_wait(held);
+            (open, (name, vec![reply.then_tool(0, "y", "yield", &json!({"result": name}))]))
+        })
+        .unzip();
+    let (world, server, helpers) = world([tasks(&NAMES), Reply::text("ok")], replies);
+    world.write_config("settings.json", r#"{"helpers": {"concurrency": 8}}"#);
+    let run = world.pi().args(PRINT).args(["go"]).spawn();
+    // All of them ask before one is answered.
+    helpers.iter().for_each(|server| drop(server.wait_for(1)));
+    opens.iter().for_each(|open| open.send(()).unwrap());
+    run.wait().success();
+    assert_eq!(server.requests()[1].last_text().matches("): done\n").count(), 8);
+    assert_eq!(world.processes_left(), [0u32; 0]);
+}

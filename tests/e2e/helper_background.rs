@@ -23,8 +23,11 @@ fn the_answer_wakes_an_idle_agent() {
     );
     let mut client = crate::rpc::client(&world, "--model mock/m1 --tools task");
     client.prompt("go").unwrap();
-    let events = client.wait_until_settled().unwrap();
-    assert!(events.iter().any(|event| event["type"] == "helper_update" && event["helper"]["name"] == "a"));
+    let mut events = client.wait_until_settled().unwrap();
+    let is_news = |event: &Value| event["type"] == "helper_update" && event["helper"]["name"] == "a";
+    while !events.iter().any(is_news) {
+        events.push(client.next_event().unwrap());
+    }
     assert_eq!(server.requests()[1].last_text(), "Started a, b. The result arrives as a message.");
     helpers[0].wait_for(1);
     let listed = client.request("helper", json!({"op": "list"})).unwrap();

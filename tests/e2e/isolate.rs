@@ -167,6 +167,31 @@ fn a_helper_that_fails_leaves_its_changes_on_a_branch() {
 }
 
 #[test]
+fn an_abort_leaves_the_copy_and_a_stop_makes_a_branch() {
+    for (op, expected) in [("abort", "kept in /"), ("stop", "kept in the branch pi/a")] {
+        let stalls =
+            vec![runs("echo half > half"), Reply::stream().then_text("x").then(crate::server::Step::Stall)];
+        let (world, _server, helpers) = world([isolated(&["a"]), Reply::text("ok")], [("a", stalls)]);
+        repository(&world);
+        let before = files(&world.work());
+        let mut client = crate::rpc::client(&world, "--model mock/m1 --tools bash,task");
+        client.prompt("go").unwrap();
+        helpers[0].wait_for(2);
+        match op {
+            "abort" => client.abort().unwrap(),
+            _ => drop(client.request("helper", json!({"op": "stop", "helper": "a"})).unwrap()),
+        }
+        let events = client.wait_until_settled().unwrap();
+        let end = events.iter().find(|event| event["type"] == "tool_execution_end").unwrap();
+        let text = end["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("(a): aborted\n") && text.contains(expected), "{text}");
+        assert_eq!(files(&world.work()), before);
+        assert_eq!(copies(&world), usize::from(op == "abort"));
+        client.close().unwrap();
+    }
+}
+
+#[test]
 fn a_folder_without_git_is_copied() {
     let (world, server, helpers) = world(
         [isolated(&["a"]), Reply::text("ok")],

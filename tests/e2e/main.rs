@@ -11,6 +11,7 @@ mod acp;
 mod auth;
 mod cache_warming;
 #[cfg(feature = "interactive")]
+mod checkpoint;
 mod choose;
 mod cli;
 #[cfg(feature = "clouds")]

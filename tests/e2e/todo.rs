@@ -129,3 +129,32 @@ fn what_is_open_is_shown_above_the_editor() {
     screen.wait_until_gone("To do:");
     screen.quit();
 }
+
+#[test]
+#[cfg(feature = "interactive")]
+fn a_person_edits_the_list_in_an_editor() {
+    let (world, server) = world([
+        todo(&json!({"op": "set", "items": ["first step", "second step"]})),
+        Reply::text("1").finish("length"),
+        todo(&json!({"op": "view"})),
+        Reply::text("2").finish("length"),
+    ]);
+    let script = world.write(
+        "edit.sh",
+        "#!/bin/sh\ncp \"$1\" seen\nprintf '# Now\\n- [x] first step\\n- mine\\n' > \"$1\"\n",
+    );
+    let pi =
+        world.pi().words("--model mock/m1 --tools todo").env("EDITOR", format!("sh {}", script.display()));
+    let screen = crate::screen::Screen::start(pi);
+    screen.wait_for("commands");
+    screen.send("go");
+    screen.wait_for("To do: 2 of 2");
+    screen.send("/todo edit");
+    screen.wait_for("To do: 1 of 2");
+    assert_eq!(world.read("seen"), "1. [/] first step\n2. [ ] second step\n");
+    screen.send("on");
+    let requests = server.wait_for(4);
+    assert!(requests[2].body.to_string().contains("The user has changed the list"));
+    assert_eq!(requests[3].last_text(), "# Now\n1. [x] first step\n2. [/] mine\n1 of 2 open");
+    screen.quit();
+}

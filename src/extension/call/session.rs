@@ -5,7 +5,7 @@ use crate::llm::message::Content;
 use crate::runtime::control::{Streaming, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::hook::{InputSource, custom_message};
-use crate::runtime::nested::Delivery;
+use crate::runtime::task::Delivery;
 use crate::runtime::task::{Ask, Task};
 use crossbeam_channel::{bounded, select};
 use serde_json::{Value, json};

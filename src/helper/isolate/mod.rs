@@ -116,6 +116,11 @@ impl Copy {
         self.tree().join(&self.below)
     }
 
+    /// Leaves the copy as it is, with all that was done in it.
+    pub fn leave(self, why: &str) -> Changes {
+        Changes { problem: Some(why.to_owned()), place: Some(self.tree()), ..Changes::default() }
+    }
+
     /// Takes the changes over into the folder, if they fit and `may_apply` agrees; otherwise they are kept and named.
     /// The diff is written to `patch`.
     pub fn finish(
@@ -137,7 +142,7 @@ impl Copy {
         let (changed, end) = match found {
             Ok(found) => found,
             Err(why) => {
-                return Some(Changes { problem: Some(why), place: Some(tree), ..Changes::default() });
+                return Some(self.leave(&why));
             }
         };
         if changed.is_empty() {

@@ -74,12 +74,23 @@ pub struct Requests {
     /// True to end the program.
     pub ends: bool,
     pub suspends: bool,
-    /// Command of an editor for the prompt, which gets the terminal to itself.
+    /// Command of an editor, which gets the terminal to itself.
     pub editor: Option<String>,
+    /// What it edits.
+    pub edited: Edited,
     /// True to redraw the whole screen.
     pub redraws: bool,
     /// Escape sequences to write besides the frame.
     pub sequences: String,
+}
+
+/// What is edited in the user's own editor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edited {
+    #[default]
+    Prompt,
+    /// The list of what is to be done.
+    Todo,
 }
 
 impl App {

@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub switches: Switches,
     /// Messages that go with the next prompt.
     pub next_turn: Vec<AgentMessage>,
+    /// The report of a detour that the model takes back after its turn.
+    pub rewind: Option<String>,
     /// Records of the user's shell commands that ended during a run, to be appended after it.
     pub held_back: Vec<AgentMessage>,
     /// Cancel tokens of the user's running shell commands.
@@ -135,6 +137,7 @@ impl State {
             additions: Additions::default(),
             name: conversation.name(),
             next_turn: Vec::new(),
+            rewind: None,
             held_back: Vec::new(),
             shells: Vec::new(),
             run: None,
@@ -158,6 +161,7 @@ impl State {
         self.absent = absent;
         self.name = name;
         self.next_turn.clear();
+        self.rewind = None;
         self.held_back.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;

@@ -427,6 +427,7 @@ fn beside(tape: &mut Tape) {
         let wait = json!({"op": "wait", "job": "j1", "pattern": "x", "port": 1, "timeout": 60, "text": "t", "lines": 1});
         pi.ask("job", wait);
         pi.ask("job", json!({"op": "stop", "job": "j1"}));
+        pi.ask("helper", json!({"op": "list", "helper": "x", "text": "t"}));
         pi.ask("set_plan_mode", json!({"enabled": true}));
         pi.ask("set_plan_mode", json!({"enabled": false}));
         pi.until("extension_ui_request");
@@ -435,8 +436,11 @@ fn beside(tape: &mut Tape) {
 }
 
 /// What no scene here comes to: files of other programs hold it, or damaged ones. What extensions show and ask is
-/// tested in `extension`, questions of helpers in `helper`.
+/// tested in `extension`, questions and news of helpers in `helper` and `helper_background`.
 const UNSEEN: &[&str] = &[
+    "Event.helper_update",
+    "Event.helper_update/type",
+    "Event.helper_update/helper",
     "Event.extension_ui_request/message",
     "Event.extension_ui_request/placeholder",
     "Event.extension_ui_request/timeout",

@@ -1,10 +1,11 @@
 //! Edits the prompt in the user's external editor.
 
 use crate::base::file::Passing;
-use crate::mode::interactive::app::App;
+use crate::mode::interactive::app::{App, Edited};
 use crate::mode::signal;
 use crate::runtime::executable;
 use crate::runtime::lifeline;
+use crate::runtime::todo::{self, List};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Write};
@@ -12,6 +13,11 @@ use std::process::{Command, Stdio};
 
 /// Requests the terminal, to edit the prompt in the editor that settings or environment name.
 pub fn ask(app: &mut App) {
+    ask_for(app, Edited::Prompt);
+}
+
+/// Requests the terminal, to edit something in the user's editor.
+pub fn ask_for(app: &mut App, edited: Edited) {
     let config = app.control.config();
     let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
     let setting = config.settings.get("externalEditor").and_then(Value::as_str);
@@ -23,12 +29,21 @@ pub fn ask(app: &mut App) {
         .unwrap_or_else(|| installed().to_owned());
     app.composer.close_completion();
     app.requests.editor = Some(command);
+    app.requests.edited = edited;
 }
 
-/// Edits the prompt in an editor that has the terminal to itself.
+/// Edits what was asked for in an editor that has the terminal to itself.
 pub fn run(app: &mut App, command: &str) {
-    let text = app.composer.editor.expanded();
+    let edited = app.requests.edited;
+    let text = match edited {
+        Edited::Prompt => app.composer.editor.expanded(),
+        Edited::Todo => List::of_session(&app.control).markdown(),
+    };
     match edit(command, &text) {
+        Ok(Some(changed)) if edited == Edited::Todo => match todo::replace(&app.control, &changed) {
+            Ok(()) => {}
+            Err(reason) => app.error(&format!("The list is as it was: {reason}")),
+        },
         Ok(Some(changed)) => app.composer.editor.set_text(changed.trim_end_matches('\n')),
         Ok(None) => app.warn(&format!("{command} ended with an error; the text is as it was")),
         Err(error) => app.error(&format!("Cannot edit with {command}: {error}")),

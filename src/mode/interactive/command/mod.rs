@@ -68,7 +68,12 @@ pub const COMMANDS: &[Command] = &[
     row("plan", Some("[off|prompt]"), "Plan mode: look around and propose, change nothing", aside::plan),
     row("btw", Some("<question>"), "Ask beside the conversation, which never sees it", aside::btw),
     row("handoff", Some("<goal>"), "Begin a new session with what matters for a goal", aside::handoff),
-    row("todo", None, "What is left to do, as the model keeps it", session::todo),
+    row(
+        "todo",
+        Some("[edit]"),
+        "What is left to do, as the model keeps it; edit opens it in $EDITOR",
+        session::todo,
+    ),
     row("session", None, "What this session came to", session::info),
     row("context", None, "What fills the model's window", session::context),
     row(

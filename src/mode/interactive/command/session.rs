@@ -1,8 +1,8 @@
 //! Commands about the session as a whole: statistics, export, import, sharing.
 
-use super::clipboard;
+use super::{clipboard, editor};
 use crate::base::file::Passing;
-use crate::mode::interactive::app::App;
+use crate::mode::interactive::app::{App, Edited};
 use crate::mode::interactive::card::{Weight, grouped};
 use crate::mode::interactive::dialog::question::question;
 use crate::mode::interactive::effect::{Effect, Opened};
@@ -36,7 +36,10 @@ pub fn copy(app: &mut App, _: &str) {
 }
 
 /// `/todo`: shows the list of what is left to do.
-pub fn todo(app: &mut App, _: &str) {
+pub fn todo(app: &mut App, arguments: &str) {
+    if arguments == "edit" {
+        return editor::ask_for(app, Edited::Todo);
+    }
     let control = app.control.clone();
     app.find_out("todo", move || Effect::Say(Weight::Info, List::of_session(&control).to_string()));
 }

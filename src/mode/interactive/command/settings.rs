@@ -160,7 +160,7 @@ mod tests {
         bench.send("/model mock/m2");
         bench.printed();
         bench.send("/settings");
-        bench.type_text("per model");
+        bench.type_text("level per model");
         bench.press("enter");
         let screen = bench.screen(80);
         assert!(screen.contains("Per-Model Thinking Level"), "{screen}");
