@@ -11,6 +11,7 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
+use super::tap::HookTap;
 use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
@@ -297,7 +298,11 @@ impl Host for Conductor<'_> {
     }
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        self.control.request(&agent.model, agent.thinking, self.cancel)
+        let session = self.control.log().header().id.clone();
+        let services = &self.config.services;
+        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
+        request.options.tap = HookTap::of(&self.hooked, &agent.model, self.cancel);
+        Ok(request)
     }
 
     fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {

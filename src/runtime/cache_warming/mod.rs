@@ -18,7 +18,6 @@ use crate::agent::message::AgentMessage;
 use crate::agent::run::Request;
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
-use crate::llm::event::StreamError;
 use crate::llm::limits;
 use crate::llm::message::{Extra, StopReason, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
@@ -125,19 +124,6 @@ impl Warmer {
 }
 
 impl Control {
-    /// Makes the options of a request. The credential is resolved for each request.
-    pub(super) fn request(
-        &self,
-        model: &Arc<Model>,
-        thinking: ThinkingLevel,
-        cancel: &CancelToken,
-    ) -> Result<Request, StreamError> {
-        let session = self.log().header().id.clone();
-        let mut request = self.config().services.request(model, thinking, &session, cancel)?;
-        request.options.tap = HookTap::of(&self.hooked(), model, cancel);
-        Ok(request)
-    }
-
     /// Keeps a request that is about to be sent, in place of the one before.
     pub(super) fn keep_warm(&self, request: &Request, context: &Context) {
         let warmer = self.warmer();
@@ -225,10 +211,14 @@ impl Control {
             return Err("a limit of the session is reached".into());
         }
         let in_flight = kept.token.child();
-        if let Some(state) = self.warmer().state().kept.as_mut() {
-            state.in_flight = Some(in_flight.clone());
+        match self.warmer().state().kept.as_mut().filter(|state| state.token.is(&kept.token)) {
+            Some(state) => state.in_flight = Some(in_flight.clone()),
+            None => return Err(OTHER_CONTEXT.into()),
         }
-        let answer = self.request(&model, kept.thinking, &in_flight).map(|mut request| {
+        let services = &self.config().services;
+        let request = services.request(&model, kept.thinking, &kept.session, &in_flight);
+        let answer = request.map(|mut request| {
+            request.options.tap = HookTap::of(&self.hooked(), &model, &in_flight);
             request.options.max_tokens = Some(1);
             request.options.resend = Resend { count: 0, ..request.options.resend };
             request.options.is_repetition = true;

@@ -392,7 +392,7 @@ impl Frame<'_> {
         if display {
             self::content(html, self, content, Lines::Kept);
         } else {
-            html.open("details", &[]);
+            html.open("details", &[("class", "silent")]);
             html.element("summary", &[], "For the model only");
             self::content(html, self, content, Lines::Kept);
             html.close("details");

@@ -118,8 +118,18 @@
     clearTimeout(waiting);
     waiting = setTimeout(search, 150);
   });
+  // Keys that fold and unfold one kind of thing.
+  const kinds = { t: ".thinking", o: ".tool", h: ".silent" };
+  function turn(kind) {
+    const all = [...document.querySelectorAll(".run details" + kind)];
+    const open = !all.some((details) => details.open);
+    for (const details of all) details.open = open;
+  }
   document.addEventListener("keydown", (event) => {
-    if (event.key === "/" && document.activeElement !== input && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const kind = kinds[event.key.toLowerCase()];
+    if (kind && document.activeElement !== input && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      turn(kind);
+    } else if (event.key === "/" && document.activeElement !== input && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       input.focus();
     } else if (event.key === "Escape" && document.activeElement === input) {

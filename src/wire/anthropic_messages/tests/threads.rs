@@ -120,6 +120,20 @@ fn user(text: &str) -> Value {
 }
 
 #[test]
+fn a_repetition_leaves_the_thread_alone() {
+    let kept = Kept::start(vec![said("m1", "A"), said("m2", "B"), said("m3", "C")]);
+    let mut messages = begin();
+    let context = testing::context(&Value::from(messages.clone()));
+    kept.ask("repeated", &mut messages);
+    let session_id = Some("repeated".to_owned());
+    let options = StreamOptions { session_id, is_repetition: true, ..testing::options() };
+    stream(&kept.model(), context, options, &CancelToken::new()).finish();
+    messages.push(user("two"));
+    kept.ask("repeated", &mut messages);
+    kept.check(&["create: one", "plain: one", "after m1: two"]);
+}
+
+#[test]
 fn only_what_is_new_is_sent() {
     let kept = Kept::start(vec![said("m1", "A"), said("m2", "B"), said("m3", "C")]);
     let mut messages = begin();
