@@ -100,6 +100,22 @@ pub struct CompactionSummary {
 }
 
 impl AgentMessage {
+    /// True if both are handles of one message in memory.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::System(one), Self::System(other)) => Arc::ptr_eq(one, other),
+            (Self::User(one), Self::User(other)) => Arc::ptr_eq(one, other),
+            (Self::Assistant(one), Self::Assistant(other)) => Arc::ptr_eq(one, other),
+            (Self::ToolResult(one), Self::ToolResult(other)) => Arc::ptr_eq(one, other),
+            (Self::BashExecution(one), Self::BashExecution(other)) => Arc::ptr_eq(one, other),
+            (Self::Custom(one), Self::Custom(other)) => Arc::ptr_eq(one, other),
+            (Self::BranchSummary(one), Self::BranchSummary(other)) => Arc::ptr_eq(one, other),
+            (Self::CompactionSummary(one), Self::CompactionSummary(other)) => Arc::ptr_eq(one, other),
+            (Self::Unknown(one), Self::Unknown(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     pub fn role(&self) -> &str {
         match self {
             Self::System(_) => "system",

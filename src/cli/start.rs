@@ -509,6 +509,7 @@ fn current_dir() -> Result<PathBuf, String> {
 
 /// Adds the tools that work on a session itself, and the commands of the settings.
 fn offer_tools(control: &Control) {
+    helper::isolate::recover(&control.config().agent_dir).iter().for_each(report::warning);
     helper::offer(control);
     todo::offer(control);
     command_hook::offer(control);

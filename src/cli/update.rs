@@ -12,8 +12,10 @@ use crate::base::file;
 use crate::mode::exit;
 use crate::mode::report;
 use crate::models::catalogue;
-use crate::models::remote;
 use crate::models::remote::{Failed, Fetched};
+use crate::models::{personal, remote};
+use crate::runtime::Model;
+use crate::runtime::service::Services;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::path::Path;
@@ -167,7 +169,7 @@ fn help() -> String {
          SOURCE, --extension SOURCE   updates one package\n\
          --extensions                 updates all packages, and installs missing ones\n\
          --models                     fetches the newest models of the providers that there is a key for, and keeps\n\
-         \x20                            them in ~/.pi/agent/{}; no key is sent\n\
+         \x20                            them in ~/.pi/agent/{}; a key is sent to its provider only\n\
          --all                        updates all packages, and says what to run for a newer pi\n\
          --scripts                    lets install scripts of packages run\n",
         remote::FILE_NAME
@@ -186,8 +188,21 @@ fn refresh(offline: bool) -> Result<(), String> {
         .filter(|provider| *provider != "radius" && inputs.services.usable(provider))
         .collect();
     let path = inputs.dirs.agent().join(remote::FILE_NAME);
-    let stored = read(&path);
-    let fetched = fetch_all(base_url, &providers, &stored);
+    let mut stored = read(&path);
+    // A list of a key is no catalogue that the server could say is unchanged.
+    stored.remove(personal::PROVIDER);
+    let mut fetched = fetch_all(base_url, &providers, &stored);
+    for (provider, fetched) in &mut fetched {
+        if *provider == personal::PROVIDER
+            && let Ok(whole) = fetched
+        {
+            match personal_list(&inputs.services, &whole.entry) {
+                Ok(Some(models)) => whole.entry = remote::personal_entry(&models),
+                Ok(None) => {}
+                Err(message) => *fetched = Err(Failed { entry: None, message }),
+            }
+        }
+    }
 
     let mut entries = Map::new();
     let mut problems = Vec::new();
@@ -218,6 +233,23 @@ fn refresh(offline: bool) -> Result<(), String> {
         [] => Ok(()),
         problems => Err(format!("Could not refresh model catalogs: {}", problems.join("; "))),
     }
+}
+
+/// Returns the models that the user's key may use; `None` if that cannot be known.
+fn personal_list(services: &Services, entry: &Value) -> Result<Option<Vec<Model>>, String> {
+    let cancel = CancelToken::new();
+    let models = remote::with_fetched(personal::PROVIDER, entry);
+    let Some(first) = models.first() else {
+        return Ok(None);
+    };
+    let configured = services.registry.configured(personal::PROVIDER, None);
+    let resolved = services.credentials.resolve(first, &configured, &cancel);
+    let Some(key) = resolved.map_err(|error| error.message)?.key else {
+        return Ok(None);
+    };
+    let base_url = services.registry.provider_config(personal::PROVIDER);
+    let base_url = base_url.and_then(|config| config.base_url.as_deref());
+    personal::of_key(base_url, &key, models, &cancel)
 }
 
 /// Fetches the models of each provider. Results are in the order of `providers`.

@@ -18,7 +18,7 @@ pub fn command(
     let mut notes = Vec::new();
     let words = words(helper, folder, turns_max, &mut notes);
     let mut command = Command::new(lifeline::program()?);
-    command.arg0("pi").args(words).current_dir(&helper.config.workspace.cwd);
+    command.arg0("pi").args(words).current_dir(helper.cwd);
     // The session looks at what its helpers change.
     command.env("PI_CODING_AGENT", "true");
     set_apart(&mut command);
@@ -104,6 +104,10 @@ fn words(
         add("--sandbox-write", absolute(folder));
     }
 
+    // Nothing else ends a helper that outlives the prompt which started it.
+    if let Some(time) = config.limits.time.filter(|_| helper.row.member().report().is_background) {
+        add("--timeout", time.as_secs_f64().to_string().into());
+    }
     add("--max-turns", turns_max.to_string().into());
     // The session counts what all helpers spend; this ends a helper that is faster than its events.
     let left = control.limits_left();

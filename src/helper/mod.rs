@@ -11,6 +11,7 @@
 //! stdin is closed, so it does not outlive a parent that was killed.
 
 mod command;
+pub mod isolate;
 mod process;
 mod report;
 mod task;

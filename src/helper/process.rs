@@ -1,7 +1,6 @@
 //! One helper: its process, from the task to the report.
 
 use super::command;
-use super::report::{Report, Status};
 use super::task::{self, Task};
 use super::team::{DEPTH_MAX, Orders, Row, Slot, Team};
 use super::r#yield::{self, Yielded};
@@ -14,6 +13,7 @@ use crate::resources::agent::Agent;
 use crate::runtime::approval::{DENIED, Decision, Question};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
+use crate::runtime::helpers::{Report, Status};
 use crate::runtime::outcome::Wanted;
 use crate::tools::artifact;
 use crate::tools::plain;
@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{PipeReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Helper<'a> {
     pub task: &'a str,
     /// JSON schema of the result.
     pub schema: Option<&'a Value>,
+    /// The working folder.
+    pub cwd: &'a Path,
     /// 1 for helpers of the session.
     pub depth: usize,
     pub slot: &'a Slot<'a>,
@@ -128,7 +130,13 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
         tools.push(json!({"name": name, "label": name, "readOnly": true, "description": description,
             "snippet": "Give tasks to helpers", "parameters": parameters}));
     }
-    let prompt = format!("{}\n\nWhen you are done, call yield with the result.", helper.task);
+    let about_copy = match helper.cwd == helper.config.workspace.cwd {
+        true => "",
+        false => {
+            "\n\nYour folder is a copy of the user's: what you change in there is merged when you are done."
+        }
+    };
+    let prompt = format!("{}{about_copy}\n\nWhen you are done, call yield with the result.", helper.task);
     let sent = client.send("get_state", Value::Null).and_then(|_| {
         client.send("register_tools", json!({"tools": tools}))?;
         client.send("prompt", json!({"message": prompt}))
@@ -141,7 +149,7 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
 }
 
 /// The folder of helpers' sessions and answers, beside the session's file.
-fn folder(helper: &Helper<'_>) -> std::io::Result<PathBuf> {
+pub fn folder(helper: &Helper<'_>) -> std::io::Result<PathBuf> {
     let path = artifact::answer_path(&helper.config.workspace.outputs.path()?, helper.name);
     let folder = path.parent().map(ToOwned::to_owned).unwrap_or_default();
     file::make_private_folder(&folder)?;
@@ -196,6 +204,12 @@ impl<'h> Talk<'h> {
                     Err(_) => Err(End::Gone),
                 },
                 recv(replies) -> reply => reply.map_or(Ok(()), |reply| self.send(&reply)),
+                recv(self.helper.row.member().inbox()) -> text => {
+                    // A helper that has stopped meanwhile takes it as a prompt.
+                    let steering = json!({"message": text.unwrap_or_default(), "streamingBehavior": "steer"});
+                    let _ = self.client.send("prompt", steering);
+                    Ok(())
+                }
                 recv(self.helper.cancel.receiver()) -> _ => Err(End::Aborted),
             };
             if let Err(end) = step {
@@ -224,8 +238,17 @@ impl<'h> Talk<'h> {
                 let file = line["data"]["sessionFile"].as_str().map(PathBuf::from);
                 row.change(|report| report.session = file);
             }
-            "message_end" if line["message"]["role"] == "assistant" => {
-                return self.answered(line["message"].take());
+            "message_update" => {
+                let event = &line["assistantMessageEvent"];
+                if event["type"] == "text_delta" {
+                    row.member().write(event["delta"].as_str());
+                }
+            }
+            "message_end" => {
+                row.member().write(None);
+                if line["message"]["role"] == "assistant" {
+                    return self.answered(line["message"].take());
+                }
             }
             "tool_execution_start" => {
                 let name = line["toolName"].as_str().unwrap_or_default();
@@ -277,7 +300,7 @@ impl<'h> Talk<'h> {
             let reason = format!("A limit of the session was reached: {limit}");
             return Err(End::Failed(reason));
         }
-        if turns == Some(self.soft) {
+        if turns == self.soft {
             let _ = self.client.send("steer", json!({"message": SOFT_LIMIT}));
         }
         Ok(())
@@ -322,8 +345,10 @@ impl<'h> Talk<'h> {
                     helper.row.change(|report| report.doing = waits_for(reports));
                 },
                 cancel: &cancel,
+                cwd: helper.cwd,
+                call: &id,
             };
-            let reports = helper.slot.lend(&cancel, || helper.team.run(Task::all(&arguments), &orders));
+            let reports = helper.slot.lend(&cancel, || helper.team.run(&Task::all(&arguments), &orders));
             let content = super::report::result(&reports.unwrap_or_default()).content;
             let _ = outbox.send(response("tool_call_response", &id, json!({"content": content})));
         };

@@ -2,94 +2,32 @@
 
 use crate::agent::tool::ToolOutput;
 use crate::llm::message::Usage;
+use crate::runtime::helpers::Report;
 use crate::session::compaction::add_usage;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// Maximum bytes of all reports of a call together.
 const BYTES_MAX: usize = 24 * 1024;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Status {
-    #[default]
-    Waiting,
-    Running,
-    Done,
-    Failed,
-    Aborted,
-}
-
-impl Status {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Aborted => "aborted",
-        }
+fn section(report: &Report, bytes_max: usize) -> String {
+    let Report { name, agent, status, .. } = report;
+    let mut section = format!("## {name} ({agent}): {}\n", status.name());
+    if let Some(note) = &report.note {
+        section.push_str(&format!("[{note}]\n"));
     }
-}
-
-/// What became of a task, or what is known of it so far.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    pub name: String,
-    pub agent: String,
-    pub status: Status,
-    /// The result, or all that there is of it.
-    pub text: String,
-    /// The result as data, if a schema was wanted.
-    pub data: Option<Value>,
-    /// Why there is no result, or what is to be known about it.
-    pub note: Option<String>,
-    pub turns: u64,
-    pub usage: Usage,
-    /// The tool call under way.
-    pub doing: String,
-    pub session: Option<PathBuf>,
-    /// True if the whole text can be read as `agent://NAME`.
-    pub is_kept: bool,
-}
-
-impl Report {
-    pub fn spend(&mut self, usage: &Usage) {
-        self.turns += 1;
-        self.usage = add_usage(&self.usage, usage);
+    if let Some(changes) = &report.changes {
+        section.push_str(&format!("[{}]\n", changes.summary()));
     }
-
-    /// One line on the progress.
-    fn line(&self) -> String {
-        let Self { name, agent, status, turns, doing, .. } = self;
-        let doing = if doing.is_empty() { String::new() } else { format!(": {doing}") };
-        format!("{name} ({agent}): {}, {turns} turns{doing}", status.name())
+    let text = report.text.trim();
+    let shown = cut(text, bytes_max);
+    if !text.is_empty() {
+        section.push_str(&format!("\n{shown}\n"));
     }
-
-    fn details(&self) -> Value {
-        json!({
-            "name": self.name, "agent": self.agent, "status": self.status.name(), "turns": self.turns,
-            "usage": self.usage, "doing": self.doing, "note": self.note, "data": self.data,
-            "sessionFile": self.session,
-        })
+    if shown.len() < text.len() {
+        let how = if report.is_kept { format!("; read agent://{name} has all") } else { String::new() };
+        section.push_str(&format!("[cut after {} of {} bytes{how}]\n", shown.len(), text.len()));
     }
-
-    fn section(&self, bytes_max: usize) -> String {
-        let mut section = format!("## {} ({}): {}\n", self.name, self.agent, self.status.name());
-        if let Some(note) = &self.note {
-            section.push_str(&format!("[{note}]\n"));
-        }
-        let text = self.text.trim();
-        let shown = cut(text, bytes_max);
-        if !text.is_empty() {
-            section.push_str(&format!("\n{shown}\n"));
-        }
-        if shown.len() < text.len() {
-            let how =
-                if self.is_kept { format!("; read agent://{} has all", self.name) } else { String::new() };
-            section.push_str(&format!("[cut after {} of {} bytes{how}]\n", shown.len(), text.len()));
-        }
-        section
-    }
+    section
 }
 
 /// The beginning of `text` in at most `bytes_max` bytes, up to the end of a line if one is near.
@@ -123,7 +61,7 @@ pub fn result(reports: &[Report]) -> ToolOutput {
         share = left / (lengths.len() - at);
         left -= share.min(*length);
     }
-    let sections: Vec<String> = reports.iter().map(|report| report.section(share)).collect();
+    let sections: Vec<String> = reports.iter().map(|report| section(report, share)).collect();
     let structured = reports.iter().map(|report| {
         let result = report.data.clone().unwrap_or_else(|| report.text.as_str().into());
         json!({"name": report.name, "status": report.status.name(), "result": result, "note": report.note})
@@ -136,7 +74,7 @@ pub fn result(reports: &[Report]) -> ToolOutput {
 }
 
 fn details(reports: &[Report]) -> Value {
-    let helpers: Vec<Value> = reports.iter().map(Report::details).collect();
+    let helpers: Vec<Value> = reports.iter().map(Report::to_json).collect();
     json!({"helpers": helpers})
 }
 
@@ -144,6 +82,7 @@ fn details(reports: &[Report]) -> Value {
 mod tests {
     use super::*;
     use crate::llm::message::text_of;
+    use crate::runtime::helpers::Status;
 
     fn report(name: &str, text: &str) -> Report {
         Report {

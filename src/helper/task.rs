@@ -4,11 +4,13 @@ use super::report;
 use super::team::{Orders, Team};
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
-use crate::llm::message::ToolSpec;
+use crate::llm::message::{Block, ToolSpec, text_of};
 use crate::resources::agent::Agents;
 use crate::runtime::control::Control;
+use crate::runtime::helpers::Report;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::thread;
 
 pub const NAME: &str = "task";
 
@@ -25,6 +27,8 @@ pub struct Task {
     pub text: String,
     pub name: Option<String>,
     pub schema: Option<Value>,
+    /// True for work in a copy of the folder.
+    pub is_isolated: bool,
 }
 
 impl Task {
@@ -40,6 +44,7 @@ impl Task {
             agent: text("agent").unwrap_or_else(|| DEFAULT_AGENT.into()),
             text: text("task").unwrap_or_default(),
             name: text("name"),
+            is_isolated: value["isolated"] == true,
             schema: value.get("output_schema").filter(|schema| schema.is_object()).cloned(),
         }
     }
@@ -60,16 +65,19 @@ pub fn spec(agents: &Agents, is_allowed: impl Fn(&str) -> bool) -> ToolSpec {
         parameters: json!({
             "type": "object",
             "required": ["tasks"],
-            "properties": {"tasks": {"type": "array", "minItems": 1, "maxItems": TASKS_MAX, "items": {
-                "type": "object",
-                "required": ["task"],
-                "properties": {
-                    "agent": {"type": "string", "description": "general, if not given"},
-                    "task": {"type": "string", "minLength": 1},
-                    "name": {"type": "string", "description": "Short name of the helper"},
-                    "output_schema": {"type": "object", "description": "JSON schema of the result"},
-                },
-            }}},
+            "properties": {
+                "tasks": {"type": "array", "minItems": 1, "maxItems": TASKS_MAX, "items": {
+                    "type": "object",
+                    "required": ["task"],
+                    "properties": {
+                        "agent": {"type": "string", "description": "general, if not given"},
+                        "task": {"type": "string", "minLength": 1},
+                        "name": {"type": "string", "description": "Short name of the helper"},
+                        "output_schema": {"type": "object", "description": "JSON schema of the result"},
+                    "isolated": {"type": "boolean", "description": "Work in a copy; changes are merged at the end"},
+                    },
+                }},
+            },
         }),
         ..ToolSpec::default()
     }
@@ -82,8 +90,11 @@ pub struct TaskTool {
 
 impl TaskTool {
     pub fn new(control: &Control) -> Self {
+        let mut spec = spec(&control.config().agents, |_| true);
+        let about = "Return at once; the results come as a message";
+        spec.parameters["properties"]["background"] = json!({"type": "boolean", "description": about});
         let info = ToolInfo {
-            spec: spec(&control.config().agents, |_| true),
+            spec,
             label: NAME.into(),
             snippet: Some("Give tasks to helpers that work beside each other".into()),
             // Helpers are bound as the session is, and ask for each change.
@@ -103,7 +114,9 @@ impl Tool for TaskTool {
     fn prepare(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
         // Some models send a single task without the list.
         if !arguments.contains_key("tasks") && arguments.contains_key("task") {
-            return Map::from_iter([("tasks".to_owned(), json!([arguments]))]);
+            let background = arguments.remove_entry("background");
+            let tasks = ("tasks".to_owned(), json!([arguments]));
+            return Map::from_iter(std::iter::once(tasks).chain(background));
         }
         if let Some(task @ Value::Object(_)) = arguments.get_mut("tasks") {
             *task = json!([task.take()]);
@@ -132,13 +145,53 @@ impl Tool for TaskTool {
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let tasks = Task::all(call.arguments);
+        if call.arguments.get("background") == Some(&Value::Bool(true)) {
+            return self.run_in_background(tasks, call.id.to_owned());
+        }
+        let config = self.team.control().ok_or_else(ToolError::aborted)?.config();
         let orders = Orders {
             depth: 1,
             is_allowed: &|_| true,
             update: &|reports| (call.update)(report::progress(reports)),
             cancel: call.cancel,
+            cwd: &config.workspace.cwd,
+            call: call.id,
         };
-        let reports = self.team.run(Task::all(call.arguments), &orders).ok_or_else(ToolError::aborted)?;
+        let reports = self.team.run(&tasks, &orders).ok_or_else(ToolError::aborted)?;
         Ok(report::result(&reports))
+    }
+}
+
+impl TaskTool {
+    /// Starts helpers whose results arrive as a message.
+    fn run_in_background(&self, tasks: Vec<Task>, call: String) -> Result<ToolOutput, ToolError> {
+        let control = self.team.control().ok_or_else(ToolError::aborted)?;
+        let background = control.helpers().begin();
+        let members = self.team.muster(&tasks, &control, true, &background.cancel);
+        let reports: Vec<Report> = members.iter().map(|member| member.report()).collect();
+        let team = self.team.clone();
+        let work = move || {
+            let cancel = &background.cancel;
+            let config = control.config();
+            let orders = Orders {
+                depth: 1,
+                is_allowed: &|_| true,
+                update: &|_| {},
+                cancel,
+                cwd: &config.workspace.cwd,
+                call: &call,
+            };
+            let reports = team.run_members(&tasks, &members, &control, &orders);
+            // A conversation that has ended is not told.
+            if !cancel.is_cancelled() {
+                control.wake(NAME, text_of(&report::result(&reports).content));
+            }
+        };
+        let started = thread::Builder::new().name("helpers".into()).spawn(work);
+        started.map_err(|error| ToolError::new(format!("Cannot start a thread: {error}")))?;
+        let names: Vec<&str> = reports.iter().map(|report| report.name.as_str()).collect();
+        let text = format!("Started {}. The result arrives as a message.", names.join(", "));
+        Ok(ToolOutput { content: vec![Block::text(text)], ..report::progress(&reports) })
     }
 }

@@ -1,18 +1,21 @@
 //! The helpers of a session: how many work at once, their names, and where their answers are kept.
 
+use super::isolate::Copy;
 use super::process::{self, Helper};
-use super::report::{Report, Status};
-use super::task::Task;
+use super::task::{NAME, Task};
 use super::r#yield;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
+use crate::runtime::event::Event;
+use crate::runtime::helpers::{Changes, Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::collections::HashSet;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Helpers of helpers have this depth, and give no tasks.
@@ -26,6 +29,8 @@ pub struct Team {
     slots: Slots,
     /// Names in use, in lower case.
     names: Mutex<HashSet<String>>,
+    /// Locked while changes are taken over.
+    taking_over: Mutex<()>,
 }
 
 /// Who gives tasks, and what holds for them.
@@ -36,6 +41,10 @@ pub struct Orders<'a> {
     /// Called with all reports when one has changed.
     pub update: &'a (dyn Fn(&[Report]) + Sync),
     pub cancel: &'a CancelToken,
+    /// The working folder.
+    pub cwd: &'a Path,
+    /// The id of the session's call.
+    pub call: &'a str,
 }
 
 impl Team {
@@ -45,41 +54,68 @@ impl Team {
             control: control.downgrade(),
             slots: Slots::new(usize::try_from(concurrency).unwrap_or(1)),
             names: Mutex::default(),
+            taking_over: Mutex::default(),
         }
     }
 
-    /// Runs tasks beside each other. Returns their reports in order; `None` if the session has ended.
-    pub fn run(&self, tasks: Vec<Task>, orders: &Orders<'_>) -> Option<Vec<Report>> {
-        let control = self.control.upgrade()?;
+    /// The session; `None` if it has ended.
+    pub fn control(&self) -> Option<Control> {
+        self.control.upgrade()
+    }
+
+    /// Gives names to tasks, and makes them known. What is known of each follows.
+    pub fn muster(
+        &self,
+        tasks: &[Task],
+        control: &Control,
+        is_background: bool,
+        cancel: &CancelToken,
+    ) -> Vec<Arc<Member>> {
         let config = control.config();
-        let names: Vec<String> = tasks.iter().map(|task| self.take_name(task, &config)).collect();
-        let board = Board::new(&tasks, &names, orders.update);
-        let cancel = orders.cancel.child();
+        let member = |task: &Task| {
+            let report = Report {
+                name: self.take_name(task, &config),
+                agent: task.agent.clone(),
+                task: task.text.clone(),
+                is_background,
+                ..Report::default()
+            };
+            control.helpers().add(report, cancel.child())
+        };
+        tasks.iter().map(member).collect()
+    }
+
+    /// Runs tasks beside each other. Returns their reports in order; `None` if the session has ended.
+    pub fn run(&self, tasks: &[Task], orders: &Orders<'_>) -> Option<Vec<Report>> {
+        let control = self.control.upgrade()?;
+        let members = self.muster(tasks, &control, false, orders.cancel);
+        Some(self.run_members(tasks, &members, &control, orders))
+    }
+
+    /// Runs tasks for which `members` were mustered.
+    pub fn run_members(
+        &self,
+        tasks: &[Task],
+        members: &[Arc<Member>],
+        control: &Control,
+        orders: &Orders<'_>,
+    ) -> Vec<Report> {
+        let config = control.config();
         thread::scope(|scope| {
             for (at, task) in tasks.iter().enumerate() {
-                let row = Row { board: &board, at };
-                let (control, config, cancel, name) = (&control, &config, &cancel, &names[at]);
-                let work = move || self.work(task, name, control, config, row, orders, cancel);
+                let row = Row { members, at, control, update: orders.update };
+                let config = &config;
+                let work = move || self.work(task, config, row, orders);
                 let started = thread::Builder::new().name("helper".into()).spawn_scoped(scope, work);
                 if let Err(error) = started {
                     row.end(Status::Failed, &format!("Cannot start a thread: {error}"));
                 }
             }
         });
-        Some(board.into_reports())
+        members.iter().map(|member| member.report()).collect()
     }
 
-    #[allow(clippy::too_many_arguments)] // called once, by the thread of the task
-    fn work(
-        &self,
-        task: &Task,
-        name: &str,
-        control: &Control,
-        config: &Config,
-        row: Row<'_>,
-        orders: &Orders<'_>,
-        cancel: &CancelToken,
-    ) {
+    fn work(&self, task: &Task, config: &Config, row: Row<'_>, orders: &Orders<'_>) {
         let agents = &config.agents;
         let allowed = |name: &str| (orders.is_allowed)(name);
         let Some(agent) = agents.find(&task.agent).filter(|agent| allowed(&agent.name)) else {
@@ -94,24 +130,77 @@ impl Team {
         if let Some(fault) = schema.and_then(r#yield::fault_of) {
             return row.end(Status::Failed, &format!("The output schema cannot be used: {fault}"));
         }
-        let Some(slot) = self.slots.take(cancel) else {
+        let member = row.member();
+        let Some(slot) = self.slots.take(&member.cancel) else {
             return row.end(Status::Aborted, "It had not begun");
         };
         let outputs = &*config.workspace.outputs;
+        let copy = match task.is_isolated.then(|| self.copy(config, member, orders.cwd)) {
+            Some(Err(reason)) => {
+                return row.end(Status::Failed, &format!("There is no copy to work in: {reason}"));
+            }
+            Some(Ok(copy)) => Some(copy),
+            None => None,
+        };
+        let cwd = copy.as_ref().map(|(copy, _)| copy.cwd());
         process::run(&Helper {
             team: self,
-            control,
+            control: row.control,
             config,
             agent,
-            name,
+            name: &member.name,
             task: &task.text,
             schema,
+            cwd: cwd.as_deref().unwrap_or(orders.cwd),
             depth: orders.depth,
             slot: &slot,
             row,
-            cancel,
+            cancel: &member.cancel,
         });
+        if let Some((copy, notes)) = copy {
+            let changes = self.take_over(copy, config, member, orders);
+            row.change(|report| {
+                report.changes = changes;
+                let notes = report.note.take().into_iter().chain(notes).collect::<Vec<_>>();
+                report.note = (!notes.is_empty()).then(|| notes.join(". "));
+            });
+        }
         row.change(|report| report.is_kept = keep(outputs, report).is_ok());
+    }
+
+    fn copy(&self, config: &Config, member: &Member, cwd: &Path) -> Result<(Copy, Vec<String>), String> {
+        let bytes_max = config.settings.count("helpers.copyBytes");
+        Copy::create(&config.agent_dir, cwd, &member.name, bytes_max, &member.cancel)
+    }
+
+    /// Takes over what a helper has changed in its copy, one helper after the other.
+    fn take_over(
+        &self,
+        copy: Copy,
+        config: &Config,
+        member: &Member,
+        orders: &Orders<'_>,
+    ) -> Option<Changes> {
+        let _turn = self.taking_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let workspace = &config.workspace;
+        let is_done = member.report().status == Status::Done;
+        let may_apply = |path: &Path| match workspace.backend.sandbox() {
+            _ if !is_done => Err("the helper has not finished".to_owned()),
+            Some(sandbox) if !sandbox.allows(path) => {
+                Err(format!("the sandbox does not allow to change {}", path.display()))
+            }
+            _ => Ok(()),
+        };
+        let patch = workspace.outputs.path().ok();
+        let patch = patch.map(|folder| artifact::answer_path(&folder, &member.name).with_extension("patch"));
+        // An abort of the helper does not take away what it has done.
+        let cancel = CancelToken::new();
+        let looking = workspace.changes.begin(NAME, orders.call, &cancel);
+        let changes = copy.finish(&member.name, patch.as_deref(), &may_apply, &cancel);
+        if let Some(number) = looking {
+            workspace.changes.end(NAME, orders.call, number);
+        }
+        changes
     }
 
     /// Takes a name for a helper that no other one of the session has or had.
@@ -145,40 +234,30 @@ fn keep(outputs: &dyn OutputDir, report: &Report) -> std::io::Result<()> {
     file::create_private(&path)?.write_all(report.text.as_bytes())
 }
 
-/// The reports of a call, which several threads change.
-pub struct Board<'a> {
-    reports: Mutex<Vec<Report>>,
+/// The report of one task of a call.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// The helpers of the call.
+    members: &'a [Arc<Member>],
+    at: usize,
+    control: &'a Control,
     update: &'a (dyn Fn(&[Report]) + Sync),
 }
 
-impl<'a> Board<'a> {
-    fn new(tasks: &[Task], names: &[String], update: &'a (dyn Fn(&[Report]) + Sync)) -> Self {
-        let report = |(task, name): (&Task, &String)| Report {
-            name: name.clone(),
-            agent: task.agent.clone(),
-            ..Report::default()
-        };
-        Self { reports: Mutex::new(tasks.iter().zip(names).map(report).collect()), update }
+impl<'a> Row<'a> {
+    pub fn member(&self) -> &'a Arc<Member> {
+        &self.members[self.at]
     }
 
-    fn into_reports(self) -> Vec<Report> {
-        self.reports.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The report of one task on the board.
-#[derive(Clone, Copy)]
-pub struct Row<'a> {
-    board: &'a Board<'a>,
-    at: usize,
-}
-
-impl Row<'_> {
-    /// Changes the report, and shows all.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> Option<T> {
-        let mut reports = self.board.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = reports.get_mut(self.at).map(change);
-        (self.board.update)(&reports);
+    /// Changes the report, and shows it.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> T {
+        let member = self.member();
+        let result = member.change(change);
+        if let Some(ui) = self.control.ui() {
+            ui.event(&Event::HelperUpdate { helper: &member.report().to_json() });
+        }
+        let reports: Vec<Report> = self.members.iter().map(|member| member.report()).collect();
+        (self.update)(&reports);
         result
     }
 

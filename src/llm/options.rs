@@ -35,6 +35,9 @@ pub struct StreamOptions {
     pub resend: Resend,
     /// Secrets to hide in the request and its answer.
     pub vault: Vault,
+    /// True for a repetition of the last request that keeps the prompt cache warm: the conversation that the server
+    /// has stored stays as it is.
+    pub is_repetition: bool,
     pub tap: Option<Arc<dyn Tap>>,
     /// Answers in place of a server.
     pub outside: Option<Arc<dyn Outside>>,

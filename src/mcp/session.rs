@@ -541,7 +541,7 @@ impl Hooks for Mcp {
 
     fn wants(&self, event: &str) -> bool {
         match event {
-            "tool_call" => true,
+            "tool_call" => !self.inside().servers.is_empty(),
             "input" => with_resources(&self.servers()).next().is_some(),
             _ => false,
         }

@@ -20,6 +20,10 @@ impl Ui for Quiet {
         false
     }
 
+    fn lasts(&self) -> bool {
+        false
+    }
+
     fn show(&self, _: Change) {}
 
     fn problem(&self, Problem { source, event, error }: &Problem) {

@@ -12,6 +12,7 @@ pub mod jsonc;
 pub mod list;
 pub mod local;
 mod overlay;
+pub mod personal;
 pub mod remote;
 pub mod resolve;
 mod schema;
@@ -212,7 +213,7 @@ impl Registry {
             let added = self.added_of(provider).iter().find(|model| model.id == id);
             let newer = || self.newer.of(provider).iter().find(|model| model.id == id);
             let found = added.or_else(newer).cloned();
-            found.or_else(|| catalogue::find(provider, id))
+            found.or_else(|| catalogue::find(provider, id).filter(|_| !self.newer.replaces(provider)))
         };
         model.map(Arc::new)
     }
@@ -276,7 +277,8 @@ impl Registry {
     }
 
     fn compose(&self, provider: &str) -> Vec<Model> {
-        let mut models = Section::of(provider).map_or_else(Vec::new, |section| section.models());
+        let section = Section::of(provider).filter(|_| !self.newer.replaces(provider));
+        let mut models = section.map_or_else(Vec::new, |section| section.models());
         for model in self.newer.of(provider).iter().chain(self.added_of(provider)) {
             replace_or_push(&mut models, model.clone());
         }

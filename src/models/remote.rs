@@ -14,6 +14,7 @@ use crate::llm::message::now_ms;
 use crate::llm::model::Model;
 use crate::models::catalogue;
 use crate::models::catalogue::Section;
+use crate::models::{personal, replace_or_push};
 use crate::wire;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,7 +40,14 @@ pub struct Store {
 
 struct Shelved {
     text: Box<RawValue>,
-    models: OnceLock<Vec<Model>>,
+    models: OnceLock<List>,
+}
+
+#[derive(Default)]
+struct List {
+    models: Vec<Model>,
+    /// True for the list of a key, which replaces the catalogue.
+    is_personal: bool,
 }
 
 /// A provider's entry in the file.
@@ -89,19 +97,49 @@ impl Store {
 
     /// The fetched models of a provider, if newer than the catalogue; otherwise empty.
     pub fn of(&self, provider: &str) -> &[Model] {
-        let Some(shelved) = self.providers.get(provider) else {
-            return &[];
-        };
-        shelved.models.get_or_init(|| {
-            let entry: Entry = serde_json::from_str(shelved.text.get()).unwrap_or_default();
-            #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52
-            let made = catalogue::made_at_ms() as f64;
-            match entry.last_modified {
-                Some(modified) if modified > made => usable(provider, entry.models).0,
-                _ => Vec::new(),
-            }
-        })
+        self.list(provider).map_or(&[], |list| &list.models)
     }
+
+    /// True if no other model of the provider may be used.
+    pub fn replaces(&self, provider: &str) -> bool {
+        provider == personal::PROVIDER && self.list(provider).is_some_and(|list| list.is_personal)
+    }
+
+    fn list(&self, provider: &str) -> Option<&List> {
+        let shelved = self.providers.get(provider)?;
+        Some(shelved.models.get_or_init(|| {
+            let entry: Entry = serde_json::from_str(shelved.text.get()).unwrap_or_default();
+            List::of(provider, entry)
+        }))
+    }
+}
+
+impl List {
+    fn of(provider: &str, entry: Entry) -> Self {
+        #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52
+        let made = catalogue::made_at_ms() as f64;
+        let is_personal = provider == personal::PROVIDER && entry.last_modified.is_none();
+        if !is_personal && entry.last_modified.is_none_or(|modified| modified <= made) {
+            return Self::default();
+        }
+        let models = usable(provider, entry.models).0;
+        Self { is_personal: is_personal && !models.is_empty(), models }
+    }
+}
+
+/// The models of the catalogue, with those of an entry that is newer.
+pub fn with_fetched(provider: &str, entry: &Value) -> Vec<Model> {
+    let mut models = Section::of(provider).map_or_else(Vec::new, |section| section.models());
+    let entry: Entry = serde_json::from_value(entry.clone()).unwrap_or_default();
+    for model in List::of(provider, entry).models {
+        replace_or_push(&mut models, model);
+    }
+    models
+}
+
+/// The entry of the list of a key.
+pub fn personal_entry(models: &[Model]) -> Value {
+    json!({"models": models, "checkedAt": now_ms()})
 }
 
 /// The models that may be used, and the number of rejected ones.

@@ -10,23 +10,24 @@ use super::image::blocked;
 use super::limit::Verdict;
 use super::outcome;
 use super::retry;
-use super::tap::HookTap;
 use super::todo;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
 use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::llm::context::Head;
+use crate::llm::context::{Context, Head};
 use crate::llm::event::StreamError;
 use crate::llm::message::{
     AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolCall, ToolReference, now_ms,
 };
+use crate::llm::stream::StreamHandle;
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
 use crate::session::entry::ContextEdit;
 use crate::tools;
+use crate::wire;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -220,8 +221,8 @@ impl Host for Conductor<'_> {
         call: &ToolCall,
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Refusal> {
-        let agent = self.control.agent();
-        let tool = agent.tools.iter().map(|tool| tool.info()).find(|info| info.spec.name == call.name);
+        let tool = self.control.state().active_tool(&call.name);
+        let tool = tool.as_ref().map(|tool| tool.info());
         if let Some(reason) = tool.and_then(|tool| self.control.refusal_while_planning(tool)) {
             return Err(Refusal { reason, terminate: false });
         }
@@ -279,7 +280,7 @@ impl Host for Conductor<'_> {
         }
         let (sections, absent) = {
             let state = self.control.state();
-            (state.sections.clone(), state.absent_tools())
+            (state.sections(), state.absent_tools())
         };
         let sections = match &self.system_prompt {
             Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
@@ -292,11 +293,12 @@ impl Host for Conductor<'_> {
     }
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        let session = self.control.log().header().id.clone();
-        let services = &self.config.services;
-        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
-        request.options.tap = HookTap::of(&self.hooked, &agent.model, self.cancel);
-        Ok(request)
+        self.control.request(&agent.model, agent.thinking, self.cancel)
+    }
+
+    fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
+        self.control.keep_warm(&request, &context);
+        wire::stream(&request.model, context, request.options, cancel)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
@@ -321,7 +323,14 @@ impl Host for Conductor<'_> {
     }
 
     fn follow_up(&mut self) -> Vec<AgentMessage> {
-        self.control.queues().follow_up.take()
+        loop {
+            let queued = self.control.queues().follow_up.take();
+            // Where no later run can take up the answers of helpers, this one waits for them.
+            let lasts = self.control.ui().is_none_or(|ui| ui.lasts());
+            if !queued.is_empty() || lasts || !self.control.helpers().wait(self.cancel) {
+                return queued;
+            }
+        }
     }
 
     fn is_interrupted(&mut self) -> bool {
@@ -338,7 +347,7 @@ fn changes_unknown(tool: &ToolInfo) -> bool {
 }
 
 /// A message to the model that is shown to the user, too.
-fn note(kind: &str, text: String) -> AgentMessage {
+pub(super) fn note(kind: &str, text: String) -> AgentMessage {
     AgentMessage::Custom(Arc::new(CustomMessage {
         custom_type: kind.into(),
         content: Content::Text(text),

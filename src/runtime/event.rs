@@ -75,6 +75,10 @@ pub enum Event<'a> {
     EntryAppended {
         entry: &'a Entry,
     },
+    /// A helper has begun, ended, or does something else.
+    HelperUpdate {
+        helper: &'a Value,
+    },
     /// The session was renamed; `None` if its name was removed.
     SessionInfoChanged {
         name: Option<&'a str>,

@@ -92,6 +92,7 @@ lines! { SESSION_EVENTS, session_event, map, |event: &Event<'_>, partial: Option
         reason? "Reason" = reason.map(Reason::name),
     }
     "summarization_retry_finished" Event::SummaryRetryFinished => {}
+    "helper_update" Event::HelperUpdate { helper } => { helper: "any" = helper }
     "entry_appended" Event::EntryAppended { entry } => { entry: "Entry" = entry }
     "session_info_changed" Event::SessionInfoChanged { name } => { name? "string" = name }
     "thinking_level_changed" Event::ThinkingLevelChanged { level } => { level: "Thinking" = level }

@@ -138,25 +138,27 @@ impl Hooked {
 
     /// The messages of a request as handlers have them; none if nothing changed.
     pub fn context(&self, messages: &[AgentMessage], cancel: &CancelToken) -> Option<Vec<AgentMessage>> {
-        let is_system = |message: &&AgentMessage| matches!(message, AgentMessage::System(_));
-        let spoken: Vec<&AgentMessage> = messages.iter().filter(|message| !is_system(message)).collect();
-        let changed = self.changed_messages("context", &spoken, cancel).map(|mut changed| {
-            changed.retain(|message| !is_system(&message));
+        let is_system = |message: &AgentMessage| matches!(message, AgentMessage::System(_));
+        let spoken = || {
+            let spoken: Vec<_> = messages.iter().filter(|message| !is_system(message)).collect();
+            json!({"messages": spoken})
+        };
+        let changed = self.changed_messages("context", spoken, cancel).map(|mut changed| {
+            changed.retain(|message| !is_system(message));
             restored(messages, changed)
         });
         let before = changed.as_deref().unwrap_or(messages);
-        let all: Vec<&AgentMessage> = before.iter().collect();
-        self.changed_messages("context_with_system", &all, cancel).or(changed)
+        self.changed_messages("context_with_system", || json!({"messages": before}), cancel).or(changed)
     }
 
     fn changed_messages(
         &self,
         name: &str,
-        messages: &[&AgentMessage],
+        fields: impl FnOnce() -> Value,
         cancel: &CancelToken,
     ) -> Option<Vec<AgentMessage>> {
         let mut is_changed = false;
-        let event = self.ask(name, || json!({"messages": messages}), cancel, &mut |event, result| {
+        let event = self.ask(name, fields, cancel, &mut |event, result| {
             if let Ok(Value::Object(mut result)) = result
                 && let Some(changed) = result.remove("messages").filter(Value::is_array)
             {

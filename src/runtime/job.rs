@@ -3,13 +3,10 @@
 
 use super::addition::{Addition, OWN, Owner};
 use super::control::{Control, WeakControl};
-use super::nested::Delivery;
-use super::task::Streaming;
 use crate::agent::call::{Arguments, Body, CallInfo};
-use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::llm::message::{Content, ToolSpec, now_ms};
+use crate::llm::message::ToolSpec;
 use crate::tools::bash;
 use crate::tools::job::{Job, Start, Until, Waited};
 use regex::Regex;
@@ -167,21 +164,10 @@ fn start(control: &Control, command: &str) -> Result<Arc<Job>, String> {
             if let Some(control) = weak.upgrade().filter(|_| wakes) {
                 let text =
                     format!("The job {}: {}\n{}", job.status(), first_line(&job.command), job.tail(10));
-                // A session with too much to do is not told.
-                let _ = control.send(message(text), Delivery::Now(Streaming::FollowUp), true);
+                control.wake(NAME, text);
             }
         }),
     })
-}
-
-fn message(text: String) -> AgentMessage {
-    AgentMessage::Custom(Arc::new(CustomMessage {
-        custom_type: NAME.into(),
-        content: Content::Text(text),
-        display: true,
-        timestamp: now_ms(),
-        ..CustomMessage::default()
-    }))
 }
 
 /// Does what `arguments` ask: `op` and its fields, as the model and clients send them. Clients can `start`, too.

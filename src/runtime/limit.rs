@@ -46,6 +46,11 @@ impl Limits {
             loops: self.loops || settings.flag("limits.loops"),
         }
     }
+
+    /// True if nothing more may be spent.
+    pub fn is_spent(&self) -> bool {
+        self.tokens == Some(0) || self.cost.is_some_and(|cost| cost <= 0.0)
+    }
 }
 
 /// Number of recent turns in which repetition is looked for.
@@ -127,6 +132,11 @@ impl Guard {
         self.turns += 1;
         self.spent.add(usage);
         self.passed()
+    }
+
+    /// Counts a request that is not a turn.
+    pub fn spend(&mut self, usage: &Usage) {
+        self.spent.add(usage);
     }
 
     /// What is left of the limits of tokens and cost: for a helper, which counts for itself, too.

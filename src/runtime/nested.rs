@@ -1,6 +1,7 @@
 //! Work that a part of the session asks for on its own: a tool inside a tool call, an answer of a model outside the
 //! conversation, messages that no user typed.
 
+use super::conductor::note;
 use super::control::{Begin, Control, Streaming};
 use super::event::{Event, Listener};
 use super::hook::InputSource;
@@ -174,6 +175,12 @@ impl Control {
             true => Task::Prompt(message, streaming),
             false => Task::Append(message),
         })
+    }
+
+    /// Tells the model, and the user, what has ended in the background. Starts a run if there is none.
+    pub fn wake(&self, kind: &str, text: String) {
+        // A session with too much to do is not told.
+        let _ = self.send(note(kind, text), Delivery::Now(Streaming::FollowUp), true);
     }
 
     /// Appends state of a part of the session, which the model does not see. Gives the id of the entry.

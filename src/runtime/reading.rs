@@ -4,6 +4,8 @@
 use super::control::Tree;
 use crate::agent::message::AgentMessage;
 use crate::session::index::Kind;
+use crate::session::log::Log;
+use std::path::Path;
 use std::sync::Arc;
 
 /// An entry to show.
@@ -36,30 +38,40 @@ impl Part {
     }
 }
 
+/// Returns the messages of the current branch of a stored session.
+pub fn messages(path: &Path) -> Result<Vec<AgentMessage>, String> {
+    let log = Log::open_to_read(path).map_err(|error| error.to_string())?;
+    let (places, _) = places(&log, None).unwrap_or_default();
+    Ok(places.iter().filter_map(|place| log.message(&place.entry)).collect())
+}
+
+fn places(log: &Log, after: Option<&str>) -> Option<(Vec<Place>, Option<Arc<str>>)> {
+    let index = log.index();
+    let leaf = log.leaf().and_then(|leaf| index.find(leaf));
+    let end = leaf.and_then(|leaf| Some(index.get(leaf)?.id.clone()));
+    let first = match after {
+        None => None,
+        Some(after) => Some(index.find(after)?),
+    };
+    let mut places = Vec::new();
+    let mut next = leaf;
+    let mut left = index.slots.len();
+    while next != first {
+        // A damaged file may hold a cycle: the path is never longer than the number of entries.
+        left = left.checked_sub(1)?;
+        let slot = index.get(next?)?;
+        places.extend(Part::of(slot.kind).map(|part| Place { entry: slot.id.clone(), part }));
+        next = slot.parent;
+    }
+    places.reverse();
+    Some((places, end))
+}
+
 impl Tree<'_> {
     /// Returns the entries of the current branch after the entry `after`, or all of them, and the leaf.
     /// `None` if `after` is not on the branch.
     pub fn places(&self, after: Option<&str>) -> Option<(Vec<Place>, Option<Arc<str>>)> {
-        let log = self.control.log();
-        let index = log.index();
-        let leaf = log.leaf().and_then(|leaf| index.find(leaf));
-        let end = leaf.and_then(|leaf| Some(index.get(leaf)?.id.clone()));
-        let first = match after {
-            None => None,
-            Some(after) => Some(index.find(after)?),
-        };
-        let mut places = Vec::new();
-        let mut next = leaf;
-        let mut left = index.slots.len();
-        while next != first {
-            // A damaged file may hold a cycle: the path is never longer than the number of entries.
-            left = left.checked_sub(1)?;
-            let slot = index.get(next?)?;
-            places.extend(Part::of(slot.kind).map(|part| Place { entry: slot.id.clone(), part }));
-            next = slot.parent;
-        }
-        places.reverse();
-        Some((places, end))
+        places(&self.control.log(), after)
     }
 
     /// Reads the message of an entry; `None` if it cannot be read.

@@ -210,6 +210,7 @@ impl Session {
         // The log may have moved to another file.
         self.update_child_env();
         let settled = Event::AgentSettled { aborted: cancel.is_cancelled() };
+        self.control.settle_warming();
         let told = listener(&settled);
         ticket.wake_idle();
         self.control.hooked().event(&settled, || Value::Null, self.control.root());
@@ -355,6 +356,7 @@ impl Session {
         let quits = || json!({"reason": "quit"});
         self.control.hooked().tell("session_shutdown", quits, &CancelToken::new());
         self.control.close_hooks();
+        self.control.helpers().end(self.control.root());
         self.control.write_held_back()?;
         self.control.close()
     }

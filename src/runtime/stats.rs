@@ -1,5 +1,6 @@
 //! Statistics of a session's log, including abandoned branches.
 
+use super::cache_warming;
 use super::control::{Control, Tree};
 use super::limit::{Limits, Spent};
 use crate::agent::message::AgentMessage;
@@ -32,6 +33,9 @@ pub struct Stats {
     /// Spending of each model, in the order of first use.
     #[serde(skip)]
     pub by_model: Vec<Spending>,
+    /// US dollars that were spent to keep the prompt cache warm; a part of `cost`.
+    #[serde(skip)]
+    pub warmed: f64,
 }
 
 /// Tokens and cost of one model, or of all tools and summaries together.
@@ -85,6 +89,9 @@ impl Stats {
     fn count(&mut self, entry: &Entry) {
         match &entry.body {
             Body::Usage(record) => {
+                if record.kind == cache_warming::KIND {
+                    self.warmed += record.usage.cost.total;
+                }
                 self.spend(&record.usage, &format!("{}/{}", record.provider, record.model));
             }
             Body::Compaction(compaction) => {

@@ -308,6 +308,8 @@ impl Session {
         let target = parts.conversation.path().map(|path| path.to_string_lossy().into_owned());
         self.tell("session_shutdown", json!({"reason": reason, "targetSessionFile": target}));
         let previous = self.control().log().path().map(|path| path.to_string_lossy().into_owned());
+        // What works in the background belongs to the conversation that it answers.
+        self.control().helpers().end(self.control().root());
         let replaced = self.replace(parts);
         // Also if the file of the conversation before could not be closed: this one goes on.
         enter();

@@ -239,6 +239,11 @@ pub trait Ui: Send + Sync {
         true
     }
 
+    /// True if the session goes on when a run has ended.
+    fn lasts(&self) -> bool {
+        true
+    }
+
     /// Answers a question about the screen. Null without one.
     fn read(&self, query: Query) -> Value {
         let _ = query;

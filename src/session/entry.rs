@@ -387,6 +387,12 @@ from_struct!(
     SessionInfo,
 );
 
+impl From<UsageRecord> for Body {
+    fn from(record: UsageRecord) -> Self {
+        Self::Usage(record)
+    }
+}
+
 impl From<AgentMessage> for Body {
     fn from(message: AgentMessage) -> Self {
         Self::Message(Message { message, extra: Extra::new() })

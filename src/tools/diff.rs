@@ -40,6 +40,29 @@ pub fn changes(path: &str, old: &str, new: &str) -> Changes {
     }
 }
 
+/// The lines of `old` that `new` replaces, as ranges in order, each with its new text. No two ranges touch.
+pub(super) fn replaced(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
+    let script = Script::new(old, new);
+    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+    let mut is_open = false;
+    for run in &script.runs {
+        if run.kind == Kind::Same {
+            is_open = false;
+            continue;
+        }
+        if !std::mem::replace(&mut is_open, true) {
+            changes.push((run.old.start..run.old.start, String::new()));
+        }
+        if let Some((range, text)) = changes.last_mut() {
+            range.end = run.old.end;
+            if run.kind == Kind::Added {
+                text.extend(script.lines(run).iter().copied());
+            }
+        }
+    }
+    changes
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Same,

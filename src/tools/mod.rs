@@ -16,6 +16,7 @@ pub mod likeness;
 pub mod listing;
 pub mod local;
 pub mod ls;
+pub mod merge;
 pub mod mutation;
 pub mod output;
 pub mod path;

@@ -165,3 +165,43 @@ fn words_of_the_reference_are_never_sent_as_a_prompt() {
     );
     assert!(server.requests().is_empty());
 }
+
+/// The words of a command line, of several forms of it the first, up to where the shell takes over.
+fn first_form(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in line.split('"').enumerate() {
+        match number % 2 {
+            1 => words.push(part.to_owned()),
+            _ => words.extend(part.split_whitespace().map(str::to_owned)),
+        }
+    }
+    let is_of_shell = |word: &String| matches!(word.as_bytes()[0], b'|' | b'<' | b'>' | b'#' | b'\\');
+    let end = words.iter().position(is_of_shell).unwrap_or(words.len());
+    let form = |word: &String| {
+        let word = word.trim_matches(['[', ']']);
+        word.split('|').next().unwrap_or_default().to_owned()
+    };
+    words[..end].iter().map(form).collect()
+}
+
+#[test]
+fn commands_of_the_manual_are_understood() {
+    let world = World::new();
+    let topics = world.pi().words("docs").run().success().stdout;
+    let topics = topics.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(':'));
+    let mut text = include_str!("../../README.md").to_owned();
+    for (topic, _) in topics {
+        text.push_str(&world.pi().args(["docs", topic]).run().success().stdout);
+    }
+    let spans = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let lines = text.lines().map(|line| line.trim_start_matches("$ "));
+    let mut commands: Vec<&str> = spans.chain(lines).filter_map(|text| text.strip_prefix("pi ")).collect();
+    commands.retain(|command| !command.starts_with('='));
+    commands.sort_unstable();
+    commands.dedup();
+    assert!(commands.len() > 80, "{commands:?}");
+    for command in commands {
+        let outcome = world.pi().env("PI_OFFLINE", "1").args(first_form(command)).run();
+        assert!(!outcome.stderr.contains("Unknown"), "pi {command}\n{}", outcome.stderr);
+    }
+}

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// A world with the provider `mock` for the session, and an agent for each of `helpers` with a provider of its own, so
 /// that each plays its own script.
-fn world(
+pub fn world(
     session: impl IntoIterator<Item = Reply>,
     helpers: impl IntoIterator<Item = (&'static str, Vec<Reply>)>,
 ) -> (World, Server, Vec<Server>) {
@@ -36,7 +36,7 @@ fn world(
     (world, parent, servers)
 }
 
-const PRINT: [&str; 5] = ["--model", "mock/m1", "--tools", "read,bash,task", "-p"];
+pub const PRINT: [&str; 5] = ["--model", "mock/m1", "--tools", "read,bash,task", "-p"];
 
 fn tasks(agents: &[&str]) -> Reply {
     let tasks: Vec<Value> =
@@ -48,7 +48,7 @@ fn yields(arguments: &Value) -> Reply {
     Reply::tool("y1", "yield", arguments)
 }
 
-fn done(text: &str) -> Vec<Reply> {
+pub fn done(text: &str) -> Vec<Reply> {
     vec![yields(&json!({"result": text}))]
 }
 

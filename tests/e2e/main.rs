@@ -9,6 +9,7 @@ mod server;
 #[cfg(feature = "acp")]
 mod acp;
 mod auth;
+mod cache_warming;
 #[cfg(feature = "interactive")]
 mod choose;
 mod cli;
@@ -29,8 +30,10 @@ mod export;
 mod extension;
 mod failure;
 mod helper;
+mod helper_background;
 #[cfg(feature = "interactive")]
 mod interactive;
+mod isolate;
 mod job;
 #[cfg(not(all(
     feature = "acp",
@@ -51,6 +54,7 @@ mod mcp_server;
 #[cfg(feature = "mcp")]
 mod mcp_sign_in;
 mod models;
+mod mutant;
 mod output;
 mod package;
 #[cfg(feature = "interactive")]

@@ -153,6 +153,49 @@ fn catalogs_are_fetched_when_asked_for_and_cannot_move_a_provider() {
 }
 
 #[test]
+fn of_openrouter_only_the_models_of_the_key_are_listed() {
+    let listed = json!({"data": [
+        {"id": "openai/gpt-4o", "context_length": 5000, "pricing": {"prompt": "0.000001"}},
+        {"id": "nobody/knows"},
+    ]});
+    let listed = Reply::status(200, "application/json", &listed.to_string());
+    let missing = || Reply::status(404, "text/plain", "");
+    let world = World::new();
+    let server = Server::start([
+        missing(),
+        listed,
+        missing(),
+        Reply::status(500, "text/plain", "no"),
+        missing(),
+        Reply::status(403, "text/plain", ""),
+    ]);
+    let proxy = json!({"providers": {"openrouter": {"baseUrl": server.url()}}});
+    world.write_config("models.json", &proxy.to_string());
+    let env = "OPENROUTER_API_KEY";
+    let refresh = || {
+        let base = format!("http://127.0.0.1:{}", server.port());
+        world.pi().words("update --models").env("PI_CATALOG_URL", base).env(env, "k-secret").run()
+    };
+    let list = || world.pi().words("--list-models openrouter").env(env, "k").run().success().stdout;
+    let everything = list();
+
+    refresh().success();
+    let requests = server.requests();
+    assert_eq!(requests[0].header("authorization"), None);
+    assert_eq!(requests[1].path, "/v1/models/user");
+    assert_eq!(requests[1].header("authorization"), Some("Bearer k-secret"));
+    let mine = list();
+    assert_eq!(mine.lines().count(), 2, "{mine}");
+    assert!(mine.contains("openai/gpt-4o") && mine.contains("5K"), "{mine}");
+
+    // A failure leaves the list as it is; a server without a list brings the catalogue back.
+    refresh().fails_with(1).stderr_has("openrouter: OpenRouter model list request failed: 500");
+    assert_eq!(list(), mine);
+    refresh().success();
+    assert_eq!(list(), everything);
+}
+
+#[test]
 fn catalogs_are_not_fetched_offline_nor_left_half_done() {
     let world = World::new();
     let server = Server::start([

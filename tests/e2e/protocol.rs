@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-struct Wire {
+pub struct Wire {
     api: &'static str,
     /// Names the files.
     stream: &'static str,
@@ -19,7 +19,7 @@ const fn wire(api: &'static str, stream: &'static str, place: &'static str) -> W
     Wire { api, stream, place }
 }
 
-const WIRES: &[Wire] = &[
+pub const WIRES: &[Wire] = &[
     wire("anthropic-messages", "anthropic-messages", "/messages"),
     wire("azure-openai-responses", "openai-responses", "/input"),
     wire("google-generative-ai", "google-generative-ai", "/contents"),
@@ -36,20 +36,24 @@ const WIRES: &[Wire] = &[
 const KEY: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
 
 impl Wire {
-    fn stream(&self, end: &str) -> String {
+    pub fn stream(&self, end: &str) -> String {
         let name = format!("tests/data/streams/{}{end}.sse", self.stream);
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
     }
 
     /// The provider `mock`, speaking this protocol and playing `replies`.
     fn world(&self, replies: impl IntoIterator<Item = Reply>) -> (World, Server) {
-        let world = World::new();
         let server = Server::start(replies);
+        (self.world_of(&server), server)
+    }
+
+    pub fn world_of(&self, server: &Server) -> World {
+        let world = World::new();
         let config = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": KEY, "api": self.api,
             "models": [{"id": "m1", "input": ["text", "image"], "reasoning": true}]}}});
         world.write_config("models.json", &config.to_string());
         world.write("a.txt", "what the file says\n");
-        (world, server)
+        world
     }
 }
 

@@ -135,7 +135,11 @@ impl Screen {
     }
 
     pub fn type_keys(&self, keys: &str) {
-        (&self.ours).write_all(keys.as_bytes()).expect("type");
+        self.type_bytes(keys.as_bytes());
+    }
+
+    pub fn type_bytes(&self, bytes: &[u8]) {
+        (&self.ours).write_all(bytes).expect("type");
     }
 
     /// Types a line and sends it.

@@ -275,7 +275,8 @@ impl Shared {
             let path = request.path.clone();
             // Other questions than to a model: what models there are, beside the script.
             let is_post = request.head.starts_with("POST");
-            let is_scripted = is_post || path.starts_with("/api/models/providers/");
+            let is_scripted =
+                is_post || path.starts_with("/api/models/providers/") || path.ends_with("/models/user");
             if is_scripted && self.remembers {
                 self.requests.lock().unwrap().push(request);
                 self.arrived.notify_all();

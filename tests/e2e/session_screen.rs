@@ -333,7 +333,7 @@ fn a_session_is_exported_described_and_taken_in() {
     screen.wait_until("the page is there", |_| page.exists());
     assert!(tells(&page, "First answer."));
     screen.send("/session");
-    screen.wait_for("Session Info");
+    screen.wait_for("Messages");
     screen.wait_for("Tools: 0 calls, 0 results");
     screen.send("/copy");
     // Without a desktop the terminal is asked.

@@ -4,10 +4,12 @@ use super::row::{json_line, one_line};
 use super::{Failure, Sessions};
 use crate::base::time;
 use crate::cli::ask;
+use crate::helper::isolate;
 use crate::mode::{exit, report};
 use crate::session::info::Info;
-use crate::session::{SessionError, upkeep};
+use crate::session::upkeep;
 use serde_json::json;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -40,10 +42,10 @@ impl Sessions {
         self.remove_all(paths, upkeep::remove)
     }
 
-    fn remove_all(
+    fn remove_all<E: Display>(
         &self,
         paths: Vec<PathBuf>,
-        remove: impl Fn(&Path) -> Result<(), SessionError>,
+        remove: impl Fn(&Path) -> Result<(), E>,
     ) -> Result<u8, Failure> {
         let mut code = exit::DONE;
         let mut out = io::stdout().lock();
@@ -85,23 +87,30 @@ impl Sessions {
         }
         let lost = folders.iter().flat_map(|folder| upkeep::leftovers(folder, false));
         let lost: Vec<PathBuf> = lost.collect();
-        if old.is_empty() && lost.is_empty() {
+        let mut copies = isolate::forgotten(self.dirs.agent());
+        copies.retain(|copy| {
+            options.all || isolate::root_of(copy).is_none_or(|root| self.cwd.starts_with(root))
+        });
+        if old.is_empty() && lost.is_empty() && copies.is_empty() {
             report::note("There is nothing to remove");
             return Ok(exit::DONE);
         }
-        let what = match (old.len(), lost.len()) {
-            (sessions, 0) => counted(sessions, "session"),
-            (0, files) => counted(files, "leftover"),
-            (sessions, files) => {
-                format!("{} and {}", counted(sessions, "session"), counted(files, "leftover"))
-            }
-        };
-        if !self.may_remove(&what)? {
+        let mut parts = Vec::new();
+        for (count, name) in [(old.len(), "session"), (lost.len(), "leftover")] {
+            parts.extend((count > 0).then(|| counted(count, name)));
+        }
+        if !copies.is_empty() {
+            let names: Vec<String> = copies.iter().map(|copy| copy.display().to_string()).collect();
+            let what = if names.len() == 1 { "the copy" } else { "the copies" };
+            parts.push(format!("{what} in which helpers worked ({})", names.join(", ")));
+        }
+        if !self.may_remove(&parts.join(" and "))? {
             return Ok(exit::FAILED);
         }
+        let copies = self.remove_all(copies, isolate::discard)?;
         let sessions = self.remove_all(old, upkeep::remove)?;
         let leftovers = self.remove_all(lost, upkeep::remove_leftover)?;
-        Ok(sessions.max(leftovers))
+        Ok(sessions.max(leftovers).max(copies))
     }
 }
 

@@ -7,9 +7,11 @@ use super::asked::Asked;
 use super::card::{Call, Weight};
 use super::dialog::sessions::list::Found;
 use crate::runtime::approval::Decision;
+use crate::runtime::cache_warming;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::control::Streaming;
 use crate::runtime::filling::Filling;
+use crate::runtime::helpers::Member;
 use crate::runtime::outline::{ForkPoint, Outline};
 use crate::runtime::permission::{self, Always, Entry, Mode, Policy, Scope};
 use crate::runtime::shell::ShellResult;
@@ -20,7 +22,7 @@ use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
 use crate::runtime::ui::{Arrange, Change, Component, Picture, Place, Query};
 use crate::runtime::undo::{Plan, Undone};
-use crate::runtime::{Block, Model, Scoped, Settings, ThinkingLevel};
+use crate::runtime::{AgentMessage, Block, Model, Scoped, Settings, ThinkingLevel};
 use crate::tui::complete::Wanted;
 use crate::tui::select::Item;
 use crossbeam_channel::Sender;
@@ -31,6 +33,8 @@ use std::sync::Arc;
 pub enum Effect {
     /// Closes the dialog that sent the effect, before its other effects are applied.
     Close,
+    /// Removes all dialogs.
+    Dismiss,
     Say(Weight, String),
     /// Shows a notice above the editor, until the next one.
     Note(String),
@@ -104,6 +108,7 @@ pub enum Effect {
     ShowStats {
         stats: Box<Stats>,
         name: Option<String>,
+        warming: cache_warming::Status,
     },
     ShowContext(Box<Filling>),
     Summed {
@@ -155,6 +160,10 @@ pub enum Effect {
     /// A fork was opened; the prompt that it ends before.
     Forked(String),
 
+    /// Shows what a helper does.
+    OpenHelper(Arc<Member>),
+    /// Asks for a message to a helper.
+    WriteToHelper(Arc<Member>),
     /// The answer to a question beside the conversation.
     AnswerAside(Result<String, String>),
     /// The first message of a new session.
@@ -278,6 +287,10 @@ pub enum Update {
         picture: Picture,
     },
     ComponentOver(u64),
+    /// Something about a helper has changed.
+    Helpers,
+    /// The messages of the helper with this name.
+    HelperTurns(String, Result<Vec<AgentMessage>, String>),
     Models(ModelLists),
     ScopeSaved,
     /// The active tools.

@@ -8,8 +8,9 @@
 
 use super::card::Weight;
 use super::effect::Effect;
+use crate::runtime::cache_warming;
 use crate::runtime::event::{Event, RETRY_CANCELLED, Reason};
-use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput};
+use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput, Usage};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -101,10 +102,13 @@ pub enum News {
         aborted: bool,
         error: Option<String>,
     },
+    /// Something about a helper has changed.
+    Helpers,
     Renamed,
     ThinkingChanged,
     /// An extension has added an entry of its own to the log.
     EntryAppended(Value),
+    CacheWarmed(Box<Usage>),
     /// Output of a user's command.
     ShellPrinted(String),
     /// An effect to apply on the drawing thread.
@@ -146,6 +150,7 @@ impl Feed {
                 text.push_str(&more)
             }
             (Some(News::ShellPrinted(text)), News::ShellPrinted(more)) => text.push_str(&more),
+            (Some(News::Helpers), News::Helpers) => {}
             (_, news) => waiting.push_back(news),
         }
         drop(waiting);
@@ -194,6 +199,7 @@ fn news(event: &Event<'_>) -> Option<News> {
     Some(match event {
         Event::Agent(event) => return of_agent(event),
         Event::AgentSettled { .. } => News::Settled,
+        Event::HelperUpdate { .. } => News::Helpers,
         Event::LimitReached { reason } => News::LimitReached((*reason).to_owned()),
         Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => News::RetryStarted {
             attempt: *attempt,
@@ -229,8 +235,14 @@ fn news(event: &Event<'_>) -> Option<News> {
         Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => News::RetryEnded,
         // A failed answer tells why.
         Event::EntryAppended { entry } => {
-            let entry = serde_json::to_value(entry).ok().filter(|entry| entry["type"] == "custom")?;
-            News::EntryAppended(entry)
+            let mut entry = serde_json::to_value(entry).ok()?;
+            match entry["type"].as_str()? {
+                "custom" => News::EntryAppended(entry),
+                "usage" if entry["kind"] == cache_warming::KIND => {
+                    News::CacheWarmed(serde_json::from_value(entry["usage"].take()).ok()?)
+                }
+                _ => return None,
+            }
         }
         Event::Failed { .. } | Event::Output { .. } => return None,
     })

@@ -52,6 +52,8 @@ struct Spent {
     cache_read: u64,
     cache_write: u64,
     cost: f64,
+    /// The part of the cost that kept the prompt cache warm.
+    warmed: f64,
     /// Cached share of the last prompt.
     hit_rate: Option<f64>,
 }
@@ -140,16 +142,18 @@ impl Footer {
             return;
         }
         let spent = &mut self.spent;
-        let add = |sum: &mut u64, count| *sum = sum.saturating_add(count);
-        add(&mut spent.input, usage.input);
-        add(&mut spent.output, usage.output);
-        add(&mut spent.cache_read, usage.cache_read);
-        add(&mut spent.cache_write, usage.cache_write);
-        spent.cost += usage.cost.total;
+        spent.add(usage);
         let cached = usage.cache_read.saturating_add(usage.cache_write);
         let prompt = usage.input.saturating_add(cached);
         let seen = cached > 0;
         spent.hit_rate = (seen && prompt > 0).then(|| percent(usage.cache_read, prompt));
+    }
+
+    /// Adds the usage of a request that kept the prompt cache warm.
+    pub fn warm(&mut self, usage: &Usage) {
+        self.changes += 1;
+        self.spent.add(usage);
+        self.spent.warmed += usage.cost.total;
     }
 
     /// One line about a run that has ended: its time, tokens and cost, and how full the context is.
@@ -291,6 +295,9 @@ impl Footer {
             let paid = if self.is_subscribed { " (sub)" } else { "" };
             push(1, format!("${:.3}{paid}", spent.cost), dim);
         }
+        if spent.warmed > 0.0 {
+            push(11, format!("(warming ${:.3})", spent.warmed), dim);
+        }
         if let Some(speed) = self.speed {
             push(5, format!("{speed:.0} tok/s"), dim);
         }
@@ -353,8 +360,18 @@ impl Spent {
             cache_read: tokens.cache_read,
             cache_write: tokens.cache_write,
             cost: stats.cost,
+            warmed: stats.warmed,
             hit_rate: None,
         }
+    }
+
+    fn add(&mut self, usage: &Usage) {
+        let add = |sum: &mut u64, count| *sum = sum.saturating_add(count);
+        add(&mut self.input, usage.input);
+        add(&mut self.output, usage.output);
+        add(&mut self.cache_read, usage.cache_read);
+        add(&mut self.cache_write, usage.cache_write);
+        self.cost += usage.cost.total;
     }
 }
 

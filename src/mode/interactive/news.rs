@@ -6,13 +6,13 @@ use super::added;
 use super::app::App;
 use super::card;
 use super::command::{
-    self, aside, clipboard, login, models, permissions, resume, session, settings, shell, thinking, tree,
-    trust, undo,
+    self, agents, aside, clipboard, login, models, permissions, resume, session, settings, shell, thinking,
+    tree, trust, undo,
 };
 use super::complete;
 use super::config::is_dumb;
 use super::dialog::{self, approve::Approve};
-use super::effect::Effect;
+use super::effect::{Effect, Update};
 use super::feed::News;
 use super::keys;
 use super::surface;
@@ -47,6 +47,7 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
             };
             app.refresh();
         }
+        News::Helpers => added::update(app, Update::Helpers),
         News::Renamed | News::ThinkingChanged => app.refresh(),
         News::Settled => {
             app.refresh();
@@ -71,6 +72,12 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
             match is_cancelled {
                 true => app.warn(&format!("Stopped after {tries}")),
                 false => app.error(&format!("Gave up after {tries}")),
+            }
+        }
+        News::CacheWarmed(usage) => {
+            app.status.footer.warm(&usage);
+            if app.control.config().settings.flag("showCacheMissNotices") {
+                app.info(&format!("Cache warmed: ${:.3}", usage.cost.total));
             }
         }
         News::LimitReached(reason) => app.warn(&format!("The run was ended: {reason}")),
@@ -119,6 +126,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
     match effect {
         // Closing is done where the dialog is; the others are for nobody here.
         Effect::Close | Effect::Answer(_) | Effect::Draw => {}
+        Effect::Dismiss => dismiss(app, now),
         Effect::Say(weight, text) => app.say(weight, &text),
         Effect::Note(text) => app.note(&text),
         Effect::Copy(text, done) => clipboard::copy(app, text, done),
@@ -176,7 +184,9 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             app.info(&done);
         }
         Effect::Reloaded { was_trusted } => command::reloaded(app, was_trusted),
-        Effect::ShowStats { stats, name } => session::show_stats(app, &stats, name.as_deref()),
+        Effect::ShowStats { stats, name, warming } => {
+            session::show_stats(app, &stats, name.as_deref(), &warming);
+        }
         Effect::ShowContext(filling) => app.open(dialog::context::context(*filling)),
         Effect::Summed { changes, stats } => {
             app.status.footer.summed(changes, &stats, &app.control, &app.threads.feed);
@@ -221,6 +231,8 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             undo::carry_out(app, session, plans, forces, goes_to);
         }
         Effect::Undone { done, problem, goes_to } => undo::undone(app, &done, problem.as_deref(), goes_to),
+        Effect::OpenHelper(member) => agents::open(app, member),
+        Effect::WriteToHelper(member) => agents::write(app, member),
         Effect::AnswerAside(answer) => aside::answered(app, answer),
         Effect::HandOff(message) => aside::hand_off(app, message),
         Effect::HandedOff(text) => aside::handed_off(app, &text),

@@ -155,6 +155,8 @@ pub static COMMANDS: &[&dyn Command] = &[
         All(r#"op: "list"|"start"|"tail"|"wait"|"send"|"stop", job?: string, command?: string, pattern?: string, port?: integer, timeout?: number, text?: string, lines?: integer"#),
         Data("{text: string, jobs: {id: string, command: string, running: boolean, exitCode: integer|null, log: string}[]}"),
         run::job),
+    &row("helper", All(r#"op: "list"|"steer"|"stop", helper?: string, text?: string"#),
+        Data("{helpers: any[]}"), run::helper),
     &row("abort_bash", (), Done, run::abort_bash),
     &row("get_session_stats", (), STATS, query::session_stats),
     &row("export_html", optional(text("outputPath")), Data("{path: string}"), query::export_html),

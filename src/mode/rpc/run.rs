@@ -173,6 +173,11 @@ pub fn job(server: &Server, Fields(fields): Fields, reply: Reply) {
     });
 }
 
+pub fn helper(server: &Server, Fields(fields): Fields, reply: Reply) {
+    let done = server.control.helpers().act(&fields);
+    reply.give(done.map(|helpers| json!({"helpers": helpers})));
+}
+
 pub fn abort_bash(server: &Server, (): (), reply: Reply) {
     server.control.abort_shells();
     reply.done();

@@ -83,6 +83,8 @@ pub const GROUPS: &[Group] = &[
         key("modelThinkingLevels", Levels, Told(""), "a level for each of `provider/model`"),
         key("thinkingBudgets", Counts(BUDGETS), Told("as built in"), "tokens for `minimal`, `low`, `medium`, `high`"),
         key("enabledModels", Texts, Told("all"), "patterns of models to choose from, as in `--models`"),
+        global("cacheWarming", OneOf(&["off", "streaming", "idle"]), Preset::Text("idle"), "keep the prompt cache of a model with a `promptCache` lifetime warm where that is expected to save $0.05: never; during runs; also for 30 minutes after a run. Never in print mode"),
+        key("showCacheMissNotices", Flag, Preset::Flag(false), "a line for each request that keeps the prompt cache warm"),
         key("hideThinkingBlock", Flag, Preset::Flag(false), "do not show what the model thinks"),
     ]},
     Group { title: "Interaction", keys: &[
@@ -126,6 +128,7 @@ pub const GROUPS: &[Group] = &[
         global("limits.sessionCost", Amount, Told("none"), "US dollars for a whole session"),
         global("limits.sessionTokens", Count, Told("none"), "tokens for a whole session"),
         global("helpers.concurrency", Count, Preset::Count(4), "helpers that ask models at once"),
+        global("helpers.copyBytes", Count, Preset::Count(256 << 20), "bytes that are copied at most for a helper with isolated, outside of git"),
         global("helpers.turns", Count, Preset::Count(100), "answers of a helper after which it is told to finish; half as many later it is ended"),
         global("limits.loops", Flag, Preset::Flag(true), "end runs that repeat the same tool calls with the same results"),
     ]},

@@ -61,24 +61,23 @@ pub fn offer(control: &Control) {
 
 impl Hooks for CommandHooks {
     fn wants(&self, event: &str) -> bool {
+        let hooks: &[HookEvent] = match event {
+            "tool_call" => &[HookEvent::PreToolUse],
+            // What was said before a call is told with its result.
+            "tool_result" => &[HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::PostToolUseFailure],
+            "input" => &[HookEvent::UserPromptSubmit],
+            "before_agent_start" => &[HookEvent::UserPromptSubmit, HookEvent::SessionStart],
+            "session_start" | "session_compact" => &[HookEvent::SessionStart],
+            "session_shutdown" => &[HookEvent::SessionEnd],
+            "agent_start" | "turn_end" => &[HookEvent::Stop],
+            "session_before_compact" => &[HookEvent::PreCompact],
+            "ui_prompt_start" | "agent_settled" => &[HookEvent::Notification],
+            // Each delta of an answer comes by here.
+            _ => return false,
+        };
         let Some(control) = self.control.upgrade() else { return false };
         let config = control.config();
-        let has = |event| config.hooks.has(event);
-        match event {
-            "tool_call" => has(HookEvent::PreToolUse),
-            // What was said before a call is told with its result.
-            "tool_result" => [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::PostToolUseFailure]
-                .into_iter()
-                .any(has),
-            "input" => has(HookEvent::UserPromptSubmit),
-            "before_agent_start" => has(HookEvent::UserPromptSubmit) || has(HookEvent::SessionStart),
-            "session_start" | "session_compact" => has(HookEvent::SessionStart),
-            "session_shutdown" => has(HookEvent::SessionEnd),
-            "agent_start" | "turn_end" => has(HookEvent::Stop),
-            "session_before_compact" => has(HookEvent::PreCompact),
-            "ui_prompt_start" | "agent_settled" => has(HookEvent::Notification),
-            _ => false,
-        }
+        hooks.iter().any(|&hook| config.hooks.has(hook))
     }
 
     fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {

@@ -24,8 +24,10 @@ pub use ticket::{Begin, Ticket};
 
 use super::addition::NamedCommand;
 use super::approval::{Approvals, Approver, Decision, Question};
+use super::cache_warming::Warmer;
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::helpers::Helpers;
 use super::hook::Hooked;
 use super::limit::{Guard, Limits};
 use super::recorded_tools::RecordedTools;
@@ -79,6 +81,8 @@ struct Shared {
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
+    warmer: Warmer,
+    helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
     adapt: Mutex<Option<Adapt>>,
 }
@@ -114,6 +118,7 @@ impl Control {
         let approvals = Arc::<Approvals>::default();
         approvals.follow(&state.config);
         Self(Arc::new(Shared {
+            helpers: Arc::new(Helpers::new(&root)),
             root,
             queues,
             conversation: Mutex::new(conversation),
@@ -124,6 +129,7 @@ impl Control {
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
             jobs: Jobs::default(),
+            warmer: Warmer::default(),
             planning: Mutex::default(),
             adapt: Mutex::default(),
         }))
@@ -223,6 +229,15 @@ impl Control {
         &self.0.jobs
     }
 
+    pub(super) fn warmer(&self) -> &Warmer {
+        &self.0.warmer
+    }
+
+    /// The helpers that the session has given tasks to.
+    pub fn helpers(&self) -> &Arc<Helpers> {
+        &self.0.helpers
+    }
+
     /// Hands work to the session's thread, which may be busy with a run before.
     pub fn hand_over(&self, task: Task) -> Result<(), String> {
         self.0.tasks.0.try_send(task).map_err(|_| "Too many tasks wait for the session".to_owned())
@@ -240,7 +255,7 @@ impl Control {
 
     /// The system prompt of the next run, and its sections by name.
     pub fn system_prompt(&self) -> (String, Value) {
-        let head = Head { sections: Map::clone(&self.state().sections), ..Head::default() };
+        let head = Head { sections: Map::clone(&self.state().sections()), ..Head::default() };
         (head.prompt(), Value::Object(head.sections))
     }
 
@@ -312,6 +327,7 @@ impl Control {
             all.into_iter().flatten().chain(&state.asides).cloned().collect()
         };
         under_way.iter().for_each(CancelToken::cancel);
+        self.warmer().abort();
     }
 
     /// Cancels the wait before a retry. No further retry follows.
@@ -379,6 +395,7 @@ impl Control {
 
     /// Replaces the conversation, and returns the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
+        self.warmer().stop("waiting for first request");
         let (next, conversation) = State::new(parts);
         self.0.approvals.follow(&next.config);
         let mut queues = self.queues();
@@ -390,6 +407,7 @@ impl Control {
 
     /// Closes the log. No entry may be appended afterwards.
     pub(super) fn close(&self) -> Result<(), Fatal> {
+        self.warmer().stop("inactive");
         Ok(self.log().end()?)
     }
 

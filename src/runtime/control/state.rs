@@ -10,7 +10,7 @@ use crate::runtime::recorded_tools::RecordedTools;
 use crate::session::Conversation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A conversation, and the model, tools and configuration of its requests.
 pub struct Parts {
@@ -34,8 +34,8 @@ pub(crate) struct State {
     recorded: RecordedTools,
     /// Names of tools that the conversation recorded as active. Those that no tool here has stay recorded.
     absent: Vec<String>,
-    /// The sections of the system prompt for the active tools.
-    pub sections: Arc<Map<String, Value>>,
+    /// The sections of the system prompt for the active tools, once somebody has asked for them.
+    sections: OnceLock<Arc<Map<String, Value>>>,
     /// Tools that a mode registered besides those of the configuration. Kept when the conversation changes.
     pub registered: Vec<Arc<dyn Tool>>,
     /// What parts of the program add, whatever the conversation.
@@ -124,7 +124,7 @@ impl State {
         let recorded = RecordedTools::of(conversation.messages().iter());
         let state = Self {
             switches: Switches::of(&config, InterruptMode::default()),
-            sections: Arc::new(config.sections(&tools)),
+            sections: OnceLock::new(),
             config: Arc::new(config),
             model,
             thinking,
@@ -241,19 +241,26 @@ impl State {
         self.activate(&names);
     }
 
-    /// The sections of the prompt for `tools`.
-    fn sections(&self, tools: &[Arc<dyn Tool>]) -> Arc<Map<String, Value>> {
-        let mut sections = self.config.sections(tools);
-        self.additions.add_sections(&mut sections);
-        Arc::new(sections)
+    /// The sections of the system prompt for the active tools.
+    pub fn sections(&self) -> Arc<Map<String, Value>> {
+        let make = || {
+            let mut sections = self.config.sections(&self.tools);
+            self.additions.add_sections(&mut sections);
+            Arc::new(sections)
+        };
+        self.sections.get_or_init(make).clone()
+    }
+
+    /// The active tool with this name.
+    pub fn active_tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.info().spec.name == name).cloned()
     }
 
     /// Activates the tools with these names, each once and in this order, and deactivates all others. Unknown
     /// names are ignored. Returns the names of the active tools.
     pub(super) fn activate(&mut self, names: &[String]) -> Vec<String> {
-        let tools = tools_named(&self.all_tools(), names);
-        self.sections = self.sections(&tools);
-        self.tools = tools;
+        self.tools = tools_named(&self.all_tools(), names);
+        self.sections = OnceLock::new();
         names_of(&self.tools)
     }
 

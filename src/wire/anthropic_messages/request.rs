@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
         if !fallbacks.is_empty() {
             body.set("fallbacks", &fallbacks);
         }
-        if self.is_threaded() {
+        if self.is_threaded() && !self.options.is_repetition {
             body.set("thread", &json!({"type": "create"})); // the last field
         }
         Ok(body)

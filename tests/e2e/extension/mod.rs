@@ -61,7 +61,7 @@ fn log(world: &World) -> Vec<Value> {
 }
 
 /// The events that extensions got, in order.
-fn events(world: &World) -> Vec<Value> {
+pub fn events(world: &World) -> Vec<Value> {
     let messages = log(world).into_iter();
     messages.filter(|message| message["method"] == "event").map(|mut m| m["params"]["event"].take()).collect()
 }

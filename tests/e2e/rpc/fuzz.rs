@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Commands that may be open before their answers are waited for.
 const OPEN_MAX: usize = 40;
 
-fn setting(name: &str, usual: u64) -> u64 {
+pub fn setting(name: &str, usual: u64) -> u64 {
     let asked = std::env::var(name).ok();
     asked.map_or(usual, |asked| asked.parse().expect(name))
 }

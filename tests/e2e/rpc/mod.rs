@@ -4,7 +4,7 @@ mod abort;
 mod approve;
 mod command;
 mod doc;
-mod fuzz;
+pub mod fuzz;
 mod host_tool;
 mod life;
 mod load;

@@ -1,5 +1,6 @@
 //! The slash commands: one table of names, descriptions and functions.
 
+pub mod agents;
 pub mod aside;
 pub mod clipboard;
 pub mod editor;
@@ -63,6 +64,7 @@ pub const COMMANDS: &[Command] = &[
         "Commands in the background: list, look at, run, stop, send text to",
         jobs::run,
     ),
+    row("agents", None, "Helpers of this session: look at, write to, stop, go on with", agents::run),
     row("plan", Some("[off|prompt]"), "Plan mode: look around and propose, change nothing", aside::plan),
     row("btw", Some("<question>"), "Ask beside the conversation, which never sees it", aside::btw),
     row("handoff", Some("<goal>"), "Begin a new session with what matters for a goal", aside::handoff),

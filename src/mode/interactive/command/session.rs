@@ -9,6 +9,7 @@ use crate::mode::interactive::effect::{Effect, Opened};
 use crate::mode::interactive::footer::tokens;
 use crate::mode::interactive::look::{Look, indented};
 use crate::mode::interactive::program::{self, Job};
+use crate::runtime::cache_warming::Status;
 use crate::runtime::stats::Stats;
 use crate::runtime::todo::List;
 use crate::runtime::{CancelToken, Fatal, executable};
@@ -52,16 +53,16 @@ pub fn info(app: &mut App, _: &str) {
     let control = app.control.clone();
     app.find_out("session info", move || {
         let name = control.snapshot().session_name;
-        Effect::ShowStats { stats: Box::new(control.stats()), name }
+        Effect::ShowStats { stats: Box::new(control.stats()), name, warming: control.cache_warming() }
     });
 }
 
-pub fn show_stats(app: &mut App, stats: &Stats, name: Option<&str>) {
-    let lines = info_lines(stats, name, &app.config.look());
+pub fn show_stats(app: &mut App, stats: &Stats, name: Option<&str>, warming: &Status) {
+    let lines = info_lines(stats, name, warming, &app.config.look());
     app.print(lines);
 }
 
-fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
+fn info_lines(stats: &Stats, name: Option<&str>, warming: &Status, look: &Look<'_>) -> Vec<Line> {
     let dim = look.style(Role::Dim);
     let plain = look.style(Role::Text);
     let mut rows: Vec<Line> = Vec::new();
@@ -103,6 +104,14 @@ fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     }
     rows.push(row("Output", &grouped(used.output)));
     rows.push(row("Total", &grouped(used.total)));
+    rows.push(Line::new());
+    rows.push(title("Cache Warming"));
+    rows.push(row("Mode", &warming.mode));
+    rows.push(row("Status", &warming.text));
+    if let Some(estimate) = &warming.estimate {
+        rows.push(row("Cache miss penalty", &format!("${:.3}", estimate.miss_cost)));
+        rows.push(row("Refresh cost", &format!("${:.3}", estimate.warm_cost)));
+    }
     if stats.cost > 0.0 {
         rows.push(Line::new());
         rows.push(title("Cost"));

@@ -3,11 +3,13 @@
 //! A dialog knows nothing of sessions: it is made from data, requests actions as [`Effect`]s, and receives
 //! changes as [`Update`]s.
 
+pub mod agents;
 pub mod approve;
 pub mod compose;
 pub mod context;
 pub mod fork;
 mod frame;
+pub mod helper;
 pub mod hotkeys;
 pub mod list;
 pub mod login;

@@ -1,0 +1,322 @@
+//! The helpers of a session, as a person and other programs see them: what each does, and orders to it.
+//!
+//! The room `helper` starts them. A helper is known here from the moment when its task was given until the session
+//! changes to another conversation.
+
+use crate::base::cancel::CancelToken;
+use crate::llm::message::Usage;
+use crate::session::compaction::add_usage;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Helpers that are remembered. The oldest one that has ended goes first.
+const KNOWN_MAX: usize = 100;
+/// Messages that may wait for a helper.
+const MESSAGES_MAX: usize = 16;
+/// Time for helpers in the background to end when their conversation does.
+const END_MAX: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    #[default]
+    Waiting,
+    Running,
+    Done,
+    Failed,
+    Aborted,
+}
+
+impl Status {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Waiting | Self::Running)
+    }
+}
+
+/// Changes that a helper has made in a copy of the folder.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    pub files: Vec<String>,
+    /// True if they are in the folder now.
+    pub is_applied: bool,
+    /// Why they are not.
+    pub problem: Option<String>,
+    /// The file with the diff.
+    pub patch: Option<PathBuf>,
+    /// The branch that keeps them.
+    pub branch: Option<String>,
+    /// The copy that keeps them.
+    pub place: Option<PathBuf>,
+}
+
+impl Changes {
+    /// What has become of the changes, in a sentence.
+    pub fn summary(&self) -> String {
+        let files = self.files.join(", ");
+        if self.is_applied {
+            return format!("Changed: {files}");
+        }
+        let why = self.problem.as_deref().unwrap_or_default();
+        let branch = self.branch.as_ref().map(|branch| format!("the branch {branch}"));
+        let place = self.place.as_ref().map(|place| place.display().to_string());
+        let patch = self.patch.as_ref().map(|patch| format!("the diff {}", patch.display()));
+        let kept: Vec<String> = branch.into_iter().chain(place).chain(patch).collect();
+        let files = if files.is_empty() { String::new() } else { format!(" ({files})") };
+        format!("Its changes{files} are not in your files: {why}. They are kept in {}", kept.join(" and "))
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "files": self.files, "applied": self.is_applied, "problem": self.problem, "patch": self.patch,
+            "branch": self.branch, "place": self.place,
+        })
+    }
+}
+
+/// What became of a task, or what is known of it so far.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub name: String,
+    pub agent: String,
+    pub task: String,
+    pub status: Status,
+    /// The result, or all that there is of it.
+    pub text: String,
+    /// The result as data, if a schema was wanted.
+    pub data: Option<Value>,
+    /// Why there is no result, or what is to be known about it.
+    pub note: Option<String>,
+    pub turns: u64,
+    pub usage: Usage,
+    /// The tool call under way.
+    pub doing: String,
+    pub session: Option<PathBuf>,
+    /// True if the whole text can be read as `agent://NAME`.
+    pub is_kept: bool,
+    /// True if nothing waits for the result.
+    pub is_background: bool,
+    /// What a helper has changed that worked in a copy.
+    pub changes: Option<Changes>,
+}
+
+impl Report {
+    pub fn spend(&mut self, usage: &Usage) {
+        self.turns += 1;
+        self.usage = add_usage(&self.usage, usage);
+    }
+
+    /// One line on the progress.
+    pub fn line(&self) -> String {
+        let Self { name, agent, status, turns, doing, .. } = self;
+        let doing = if doing.is_empty() { String::new() } else { format!(": {doing}") };
+        format!("{name} ({agent}): {}, {turns} turns{doing}", status.name())
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "name": self.name, "agent": self.agent, "status": self.status.name(), "turns": self.turns,
+            "usage": self.usage, "doing": self.doing, "note": self.note, "data": self.data,
+            "sessionFile": self.session, "background": self.is_background,
+            "changes": self.changes.as_ref().map(Changes::to_json),
+        })
+    }
+}
+
+/// A helper, from its task to its end and after.
+pub struct Member {
+    pub name: String,
+    report: Mutex<Report>,
+    /// The unfinished answer.
+    partial: Mutex<String>,
+    watcher: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    /// Ends the helper.
+    pub cancel: CancelToken,
+    inbox: (Sender<String>, Receiver<String>),
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Member {
+    pub fn report(&self) -> Report {
+        locked(&self.report).clone()
+    }
+
+    pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> T {
+        change(&mut locked(&self.report))
+    }
+
+    /// The text of the answer that is being written.
+    pub fn partial(&self) -> String {
+        locked(&self.partial).clone()
+    }
+
+    /// Adds to the unfinished answer; `None` begins another one.
+    pub fn write(&self, delta: Option<&str>) {
+        match delta {
+            Some(delta) => locked(&self.partial).push_str(delta),
+            None => locked(&self.partial).clear(),
+        }
+        let watcher = locked(&self.watcher).clone();
+        if let Some(watcher) = watcher {
+            watcher();
+        }
+    }
+
+    /// Sets what is called when the unfinished answer changes.
+    pub fn watch(&self, watcher: Option<Arc<dyn Fn() + Send + Sync>>) {
+        *locked(&self.watcher) = watcher;
+    }
+
+    /// Messages for the helper.
+    pub fn inbox(&self) -> &Receiver<String> {
+        &self.inbox.1
+    }
+
+    /// Sends a message to the helper, which reads it after the turn under way.
+    pub fn steer(&self, text: &str) -> Result<(), String> {
+        if locked(&self.report).status != Status::Running {
+            return Err(format!("{} is not running", self.name));
+        }
+        let sent = self.inbox.0.try_send(text.to_owned());
+        sent.map_err(|_| format!("Too many messages wait for {}", self.name))
+    }
+
+    pub fn stop(&self) -> Result<(), String> {
+        if !locked(&self.report).status.is_open() {
+            return Err(format!("{} has ended", self.name));
+        }
+        self.cancel.cancel();
+        Ok(())
+    }
+}
+
+/// The helpers of a session.
+pub struct Helpers {
+    known: Mutex<Known>,
+    /// Receives when a call in the background has ended.
+    ended: (Sender<()>, Receiver<()>),
+}
+
+struct Known {
+    members: Vec<Arc<Member>>,
+    /// Calls in the background that are under way.
+    calls: usize,
+    /// Ends the calls in the background.
+    background: CancelToken,
+}
+
+/// A call in the background, from its begin to its end.
+pub struct Background {
+    helpers: Arc<Helpers>,
+    pub cancel: CancelToken,
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        locked(&self.helpers.known).calls -= 1;
+        let _ = self.helpers.ended.0.try_send(()); // one wake-up that waits is enough
+    }
+}
+
+impl Helpers {
+    pub fn new(root: &CancelToken) -> Self {
+        let known = Known { members: Vec::new(), calls: 0, background: root.child() };
+        Self { known: Mutex::new(known), ended: bounded(1) }
+    }
+
+    pub fn all(&self) -> Vec<Arc<Member>> {
+        locked(&self.known).members.clone()
+    }
+
+    pub fn add(&self, report: Report, cancel: CancelToken) -> Arc<Member> {
+        let member = Arc::new(Member {
+            name: report.name.clone(),
+            report: Mutex::new(report),
+            partial: Mutex::default(),
+            watcher: Mutex::default(),
+            cancel,
+            inbox: bounded(MESSAGES_MAX),
+        });
+        let mut known = locked(&self.known);
+        known.members.push(member.clone());
+        let ended = |member: &Arc<Member>| !locked(&member.report).status.is_open();
+        if known.members.len() > KNOWN_MAX
+            && let Some(oldest) = known.members.iter().position(ended)
+        {
+            known.members.remove(oldest);
+        }
+        member
+    }
+
+    pub fn find(&self, name: &str) -> Result<Arc<Member>, String> {
+        let members = self.all();
+        let found = members.iter().find(|member| member.name.eq_ignore_ascii_case(name)).cloned();
+        found.ok_or_else(|| {
+            let known: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+            match known.as_slice() {
+                [] => format!("There is no helper {name:?}, and no other"),
+                known => format!("There is no helper {name:?}. Known: {}", known.join(", ")),
+            }
+        })
+    }
+
+    /// Begins a call that nothing waits for.
+    pub fn begin(self: &Arc<Self>) -> Background {
+        let mut known = locked(&self.known);
+        known.calls += 1;
+        Background { helpers: self.clone(), cancel: known.background.child() }
+    }
+
+    /// Waits until a call in the background has ended. False if there is none, or on `cancel`.
+    pub fn wait(&self, cancel: &CancelToken) -> bool {
+        while locked(&self.known).calls > 0 {
+            select! {
+                recv(self.ended.1) -> _ => return true,
+                recv(cancel.receiver()) -> _ => return false,
+            }
+        }
+        self.ended.1.try_recv().is_ok()
+    }
+
+    /// Ends the calls in the background, whose conversation ends, and forgets all helpers.
+    pub fn end(&self, root: &CancelToken) {
+        let background = {
+            let mut known = locked(&self.known);
+            known.members.clear();
+            std::mem::replace(&mut known.background, root.child())
+        };
+        background.cancel();
+        while locked(&self.known).calls > 0 {
+            if self.ended.1.recv_timeout(END_MAX).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Does what another program asks: `list`, `steer` with `text`, or `stop` the `helper`.
+    pub fn act(&self, arguments: &Map<String, Value>) -> Result<Vec<Value>, String> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let helper = || self.find(text("helper").ok_or("helper is needed: the name of one")?);
+        match text("op").unwrap_or_default() {
+            "list" => {}
+            "steer" => helper()?.steer(text("text").ok_or("text is needed")?)?,
+            "stop" => helper()?.stop()?,
+            op => return Err(format!("There is no op {op:?}; there are list, steer and stop")),
+        }
+        Ok(self.all().iter().map(|member| member.report().to_json()).collect())
+    }
+}
