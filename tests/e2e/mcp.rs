@@ -530,7 +530,7 @@ fn servers_are_changed_from_a_list_in_the_terminal() {
     let screen = Screen::start(world.pi().words("--model mock/m1"));
     screen.wait_for("m1");
     screen.send("/mcp");
-    let text = screen.wait_for("MCP servers");
+    let text = screen.wait_for("→ one: ");
     assert!(text.contains("two: disabled (codemode, global)"), "{text}");
     screen.type_keys("\x1b[B");
     screen.wait_for("→ two");
@@ -538,7 +538,7 @@ fn servers_are_changed_from_a_list_in_the_terminal() {
     screen.wait_for("→ Enable");
     screen.type_keys(ENTER);
     // The list is shown again.
-    screen.wait_for("MCP servers");
+    screen.wait_for("→ one: ");
     assert!(!fs::read_to_string(world.agent_dir().join("mcp.json")).unwrap().contains("enabled"));
     screen.type_keys(ENTER);
     screen.wait_for("→ Reconnect");
