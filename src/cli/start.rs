@@ -283,7 +283,7 @@ impl Launch {
 
     fn decide_trust(&self, inputs: &mut Inputs) -> Result<(), String> {
         let trusted = trust::decide(self, inputs)?;
-        inputs.trust(trusted.as_ref(), &mut warn);
+        inputs.trust(trusted, &mut warn);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::ask;
 use super::start::{Launch, Questions};
 use crate::mode::report;
-use crate::resources::trust::{Answer, Project, Snapshot, Store};
+use crate::resources::trust::{self, Answer, Consent, Project, Snapshot, Store};
 use crate::runtime::config::Inputs;
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal};
@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why the user is asked about a project.
-#[derive(Clone, Copy, PartialEq)]
 enum Reason {
     Unknown,
-    /// The project was trusted, but now runs more or other things.
-    Changed,
+    /// The project was trusted, but now brings more or other things, which are named.
+    Changed(Vec<String>),
     /// The project changed while the user was asked.
     ChangedMeanwhile,
 }
@@ -33,16 +32,15 @@ impl Agreed {
         self.known().insert(root.to_owned(), snapshot.clone());
     }
 
-    /// True if the user agreed to everything that the project would run; `None` for a project without an
-    /// agreement.
-    fn covers(&self, root: &Path, snapshot: &Snapshot) -> Option<bool> {
-        self.known().get(root).map(|known| snapshot.runs_no_more_than(known))
+    /// Names what is new or changed since the user agreed; `None` for a project without an agreement.
+    fn changes(&self, root: &Path, snapshot: &Snapshot) -> Option<Vec<String>> {
+        self.known().get(root).map(|known| snapshot.changes_since(known))
     }
 }
 
-/// Decides on the project in the folder of `inputs`. Returns the snapshot to use; `None` for an untrusted
+/// Decides on the project in the folder of `inputs`. Returns what the user agreed to; `None` for an untrusted
 /// project. An error says that earlier decisions cannot be read.
-pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, String> {
+pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Consent>, String> {
     let Launch { approve, agreed, .. } = launch;
     if *approve == Some(false) {
         return Ok(None);
@@ -51,9 +49,9 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
     let store = Store::new(inputs.dirs.agent());
     let surfaces = project.surfaces();
     // A project without surfaces needs no decision.
-    let snapshot = if surfaces.is_empty() { Snapshot::nothing() } else { project.snapshot() };
-    let covered = agreed.covers(project.root(), &snapshot);
-    let is_approved = *approve == Some(true) && covered.is_none();
+    let snapshot = if surfaces.is_empty() { Snapshot::nothing() } else { store.snapshot(&project)? };
+    let news = agreed.changes(project.root(), &snapshot);
+    let is_approved = *approve == Some(true) && news.is_none();
     if is_approved {
         agreed.add(project.root(), &snapshot);
     }
@@ -65,19 +63,21 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
         return Ok(None);
     }
     if is_approved || surfaces.is_empty() {
-        note(&project, &store, &snapshot);
-        return Ok(Some(snapshot));
+        note(&project, &store);
+        return Ok(Some(Consent::new(project, snapshot)));
     }
-    if covered == Some(true) {
-        return Ok(Some(snapshot));
+    if news.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Some(Consent::new(project, snapshot)));
     }
-    let reason = match store.find(&project)? {
-        Some(entry) if !entry.is_trusted => return Ok(None),
-        Some(_) if store.has_changed(&project, &snapshot)? => Reason::Changed,
-        Some(_) => return Ok(Some(snapshot)),
-        None if covered.is_some() => Reason::Changed,
-        None => match inputs.settings.default_project_trust() {
-            "always" => return Ok(Some(snapshot)),
+    let reason = match (store.find(&project)?, news) {
+        (Some(entry), _) if !entry.is_trusted => return Ok(None),
+        (Some(_), _) => match store.changes(&project, &snapshot) {
+            changes if changes.is_empty() => return Ok(Some(Consent::new(project, snapshot))),
+            changes => Reason::Changed(changes),
+        },
+        (None, Some(news)) => Reason::Changed(news),
+        (None, None) => match inputs.settings.default_project_trust() {
+            "always" => return Ok(Some(Consent::to_all(project, snapshot))),
             "never" => return Ok(None),
             _ => Reason::Unknown,
         },
@@ -92,25 +92,23 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
         return question.ask(agreed, snapshot, reason, ask_lines);
     }
     let why = match reason {
-        Reason::Unknown => "the project is not trusted",
-        Reason::Changed | Reason::ChangedMeanwhile => {
-            "what the project runs has changed since it was trusted"
+        Reason::Changed(changes) => {
+            format!("the project has changed since it was trusted: {}", trust::list(&changes))
         }
+        _ => format!("the project is not trusted: {}", list(&project, &surfaces)),
     };
-    report::note(format_args!(
-        "Not used, since {why}: {}. Look at that first, then run with --approve",
-        list(&project, &surfaces)
-    ));
+    report::note(format_args!("Not used, since {why}. Look at that first, then run with --approve"));
     Ok(None)
 }
 
-/// Stores what a trusted project runs, so that later additions count as new.
-fn note(project: &Project, store: &Store, snapshot: &Snapshot) {
+/// Stores what a trusted project brings, so that later additions count as new.
+fn note(project: &Project, store: &Store) {
     // An unreadable store is reported once there is something to decide.
     if let Ok(Some(entry)) = store.find(project)
         && entry.is_trusted
+        && let Ok(snapshot) = store.snapshot(project)
     {
-        let _ = store.has_changed(project, snapshot);
+        store.changes(project, &snapshot);
     }
 }
 
@@ -138,11 +136,13 @@ struct Question<'a> {
 
 impl Question<'_> {
     /// Returns the text of the question.
-    fn about(&self, snapshot: &Snapshot, reason: Reason) -> String {
+    fn about(&self, snapshot: &Snapshot, reason: &Reason) -> String {
         let why = match reason {
-            Reason::Unknown => "",
-            Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
-            Reason::ChangedMeanwhile => "\nIt has changed while you were asked.",
+            Reason::Unknown => String::new(),
+            Reason::Changed(changes) => {
+                format!("\nYou trusted it before. It has changed since: {}", trust::list(changes))
+            }
+            Reason::ChangedMeanwhile => "\nIt has changed while you were asked.".to_owned(),
         };
         format!(
             "{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
@@ -160,15 +160,15 @@ impl Question<'_> {
         mut snapshot: Snapshot,
         mut reason: Reason,
         choose: impl Fn(&str, &[String]) -> Result<Option<usize>, String>,
-    ) -> Result<Option<Snapshot>, String> {
+    ) -> Result<Option<Consent>, String> {
         let answers = self.project.answers(true);
         let labels: Vec<String> = answers.iter().map(|answer| answer.label.clone()).collect();
         loop {
-            let chosen = choose(&self.about(&snapshot, reason), &labels)?;
+            let chosen = choose(&self.about(&snapshot, &reason), &labels)?;
             let Some(answer) = chosen.and_then(|chosen| answers.get(chosen)) else {
                 return Ok(None);
             };
-            let now = self.project.snapshot();
+            let now = self.store.snapshot(self.project)?;
             if answer.is_trusted && now != snapshot {
                 (snapshot, reason) = (now, Reason::ChangedMeanwhile);
                 continue;
@@ -182,7 +182,7 @@ impl Question<'_> {
         agreed: &Agreed,
         answer: &Answer,
         snapshot: Snapshot,
-    ) -> Result<Option<Snapshot>, String> {
+    ) -> Result<Option<Consent>, String> {
         self.store.answer(self.project, answer, &snapshot)?;
         if !answer.is_trusted {
             return Ok(None);
@@ -190,7 +190,7 @@ impl Question<'_> {
         if answer.decisions.is_empty() {
             agreed.add(self.project.root(), &snapshot);
         }
-        Ok(Some(snapshot))
+        Ok(Some(Consent::new(self.project.clone(), snapshot)))
     }
 }
 

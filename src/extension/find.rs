@@ -4,13 +4,15 @@ use super::host;
 use super::registration::Registration;
 use crate::base::{executable, file};
 use crate::resources::place::{self, Kind, MANIFEST};
-use crate::resources::source::Source;
+use crate::resources::source::{Scope, Source};
 use crate::resources::text_file;
 use crate::runtime::config::Inputs;
+use crate::runtime::trust::Consent;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An extension that can be started.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub struct Found {
     pub group: Option<String>,
     /// What a manifest says that it registers; started when that is first used.
     pub lazy: Option<Registration>,
+    /// What the user agreed to in the project that it comes from.
+    pub consent: Option<Arc<Consent>>,
 }
 
 #[derive(Deserialize)]
@@ -55,8 +59,9 @@ pub fn find(inputs: &Inputs, only_named: bool) -> (Vec<Found>, Vec<String>) {
             Some(why) => Err(format!("is not used: it {why}")),
             None => read(&source, inputs.dirs.agent()),
         };
+        let consent = inputs.consent.clone().filter(|_| source.scope == Scope::Project);
         match read {
-            Ok(extension) => found.push(extension),
+            Ok(extension) => found.push(Found { consent, ..extension }),
             Err(fault) => problems.push(format!("Extension {} {fault}", source.path.display())),
         }
     }
@@ -78,6 +83,7 @@ fn read(source: &Source, agent: &Path) -> Result<Found, String> {
             env: BTreeMap::new(),
             group: Some("host".to_owned()),
             lazy: None,
+            consent: None,
         });
     }
     if !path.ends_with(MANIFEST) {
@@ -93,6 +99,7 @@ fn read(source: &Source, agent: &Path) -> Result<Found, String> {
             env: BTreeMap::new(),
             group: None,
             lazy: None,
+            consent: None,
         });
     }
     let folder = path.parent().unwrap_or(path);
@@ -121,5 +128,6 @@ fn read(source: &Source, agent: &Path) -> Result<Found, String> {
         env: manifest.env,
         group: manifest.group.filter(|_| lazy.is_none()),
         lazy,
+        consent: None,
     })
 }

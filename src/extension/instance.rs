@@ -208,7 +208,7 @@ impl Instance {
     }
 
     /// It could not be loaded; others of its program may.
-    fn fail(&self, why: &str) {
+    pub(super) fn fail(&self, why: &str) {
         let mut state = self.state();
         state.end = Some(why.to_owned());
         state.connection = None;
@@ -313,6 +313,10 @@ pub(super) fn start(
     let begun = Instant::now();
     let found = &first.found;
     let mut env = about.env();
+    if found.consent.is_some() {
+        // Compiled files beside the sources would count as a change of the project.
+        env.entry("PYTHONDONTWRITEBYTECODE".into()).or_insert_with(|| "1".into());
+    }
     env.extend(found.env.iter().map(|(name, value)| (name.into(), value.into())));
     let program = Program {
         path: found.program.clone(),

@@ -300,7 +300,12 @@ impl Extensions {
     /// Starts the program of a group and takes what each instance registers.
     fn bring_up(self: &Arc<Self>, group: &[Arc<Instance>]) {
         let about = self.state().about.clone();
-        match instance::start(group, self, &about) {
+        let (group, refused) = agreed(group);
+        for (instance, why) in refused {
+            instance.fail(&why);
+            self.report(&instance, "start", &why);
+        }
+        match instance::start(&group, self, &about) {
             Ok(failures) => {
                 for (instance, failure) in group.iter().zip(failures) {
                     match failure {
@@ -309,7 +314,7 @@ impl Extensions {
                     }
                 }
             }
-            Err(why) => self.report(&group[0], "start", &why),
+            Err(why) => group.iter().take(1).for_each(|first| self.report(first, "start", &why)),
         }
     }
 
@@ -536,6 +541,17 @@ impl Hooks for Extensions {
     fn close(&self) {
         self.end();
     }
+}
+
+/// The instances of a group whose files are those that the user agreed to, and why others are not started.
+fn agreed(group: &[Arc<Instance>]) -> (Vec<Arc<Instance>>, Vec<(Arc<Instance>, String)>) {
+    // All of a project have the same consent.
+    let consent = group.iter().find_map(|instance| instance.found.consent.as_ref());
+    let fault = consent.and_then(|consent| consent.check().err());
+    let (refused, rest): (Vec<_>, Vec<_>) =
+        group.iter().cloned().partition(|instance| fault.is_some() && instance.found.consent.is_some());
+    let why = format!("is not started: {}. Reload to be asked about it", fault.unwrap_or_default());
+    (rest, refused.into_iter().map(|instance| (instance, why.clone())).collect())
 }
 
 /// The instances that share a program, together, where the first of each group stands.

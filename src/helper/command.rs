@@ -142,6 +142,8 @@ fn words(
     for extension in &over.resources.extensions {
         add("--extension", absolute(extension));
     }
+    // The helper looks at the project itself: what is new there was agreed to by nobody.
+    let is_trusted = config.consent.as_ref().is_some_and(|consent| consent.check().is_ok());
     let switches = [
         ("--no-extensions", over.resources.no_extensions),
         // Servers are started only for a helper that may call them.
@@ -150,8 +152,8 @@ fn words(
         ("--no-context-files", over.resources.no_context_files),
         ("--read-only", over.tools.read_only || control.is_planning()),
         ("--sandbox-net", over.sandbox.network),
-        ("--approve", config.trusts_project),
-        ("--no-approve", !config.trusts_project),
+        ("--approve", is_trusted),
+        ("--no-approve", !is_trusted),
     ];
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
     words

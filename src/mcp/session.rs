@@ -200,7 +200,7 @@ impl Mcp {
             return;
         }
         let cwd = &config.workspace.cwd;
-        let mut loaded = config::load(self.dirs.agent(), config.trusts_project.then_some(cwd));
+        let mut loaded = config::load_trusted(self.dirs.agent(), cwd, config.consent.as_deref());
         loaded.lend(&self.inside().lent);
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         self.inside().leaves_codemode = loaded.leaves_codemode;

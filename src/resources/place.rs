@@ -42,27 +42,9 @@ impl Places<'_> {
     /// Returns the files of a kind that settings, standard folders and packages bring, in order of precedence, each
     /// with true if it is enabled.
     pub fn configured(&self, kind: Kind) -> Vec<(Source, bool)> {
-        let (user_list, project_list) = self.settings.resources(kind.name());
-        let project_base = self.cwd.join(".pi");
-        let of_project =
-            |folder: &Path, base: &Path| Bounds::project(folder, self.home).and_project(base, self.home);
+        let (user_list, _) = self.settings.resources(kind.name());
         let mut found = self.search(kind);
-        if self.is_trusted {
-            let folder = project_base.join(kind.name());
-            // Bounds are found by many looks at the disk: only where there is something to read.
-            if !project_list.is_empty() || folder.exists() {
-                found.bounds = of_project(self.cwd, &project_base);
-                self.listed(&mut found, &project_list, &project_base, Scope::Project);
-                found.looked(&project_base, &folder, Scope::Project, &project_list, false);
-            }
-            if kind == Kind::Skills {
-                for folder in self.agents_folders().into_iter().filter(|folder| folder.exists()) {
-                    let base = folder.parent().unwrap_or(&folder).to_owned();
-                    found.bounds = of_project(base.parent().unwrap_or(&base), &base);
-                    found.looked(&base, &folder, Scope::Project, &project_list, true);
-                }
-            }
-        }
+        self.project_files(&mut found);
         found.bounds = Bounds::anywhere();
         self.listed(&mut found, &user_list, self.agent, Scope::User);
         found.looked(self.agent, &self.agent.join(kind.name()), Scope::User, &user_list, false);
@@ -70,14 +52,54 @@ impl Places<'_> {
             let base = home.join(".agents");
             found.looked(&base, &base.join("skills"), Scope::User, &user_list, true);
         }
-        for package in self.packages {
-            found.bounds = match package.scope {
-                Scope::Project => of_project(self.cwd, &project_base).and_project(&package.root, self.home),
-                _ => Bounds::anywhere(),
-            };
-            found.packaged(package);
-        }
+        self.packages.iter().for_each(|package| self.package_files(&mut found, package));
         unique(found.sources)
+    }
+
+    /// Returns the enabled files of a kind that the project brings.
+    pub fn of_project(&self, kind: Kind) -> Vec<Source> {
+        let mut found = self.search(kind);
+        self.project_files(&mut found);
+        let packages = self.packages.iter().filter(|package| package.scope == Scope::Project);
+        packages.for_each(|package| self.package_files(&mut found, package));
+        found.sources.into_iter().filter(|(_, is_on)| *is_on).map(|(source, _)| source).collect()
+    }
+
+    fn project_files(&self, found: &mut Search) {
+        if !self.is_trusted {
+            return;
+        }
+        let (_, list) = self.settings.resources(found.kind.name());
+        let base = self.cwd.join(".pi");
+        let folder = base.join(found.kind.name());
+        // Bounds are found by many looks at the disk: only where there is something to read.
+        if !list.is_empty() || folder.exists() {
+            found.bounds = self.bounds(self.cwd, &base);
+            self.listed(found, &list, &base, Scope::Project);
+            found.looked(&base, &folder, Scope::Project, &list, false);
+        }
+        if found.kind == Kind::Skills {
+            for folder in self.agents_folders().into_iter().filter(|folder| folder.exists()) {
+                let base = folder.parent().unwrap_or(&folder).to_owned();
+                found.bounds = self.bounds(base.parent().unwrap_or(&base), &base);
+                found.looked(&base, &folder, Scope::Project, &list, true);
+            }
+        }
+    }
+
+    fn package_files(&self, found: &mut Search, package: &Package) {
+        found.bounds = match package.scope {
+            Scope::Project => {
+                self.bounds(self.cwd, &self.cwd.join(".pi")).and_project(&package.root, self.home)
+            }
+            _ => Bounds::anywhere(),
+        };
+        found.packaged(package);
+    }
+
+    /// Bounds of files of the project.
+    fn bounds(&self, folder: &Path, base: &Path) -> Bounds {
+        Bounds::project(folder, self.home).and_project(base, self.home)
     }
 
     fn search(&self, kind: Kind) -> Search {

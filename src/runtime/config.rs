@@ -29,7 +29,7 @@ use crate::resources::package::{self, Package};
 use crate::resources::place::{self, Kind, Places};
 use crate::resources::prompt::{self, UserPrompts};
 use crate::resources::settings::Settings;
-use crate::resources::trust::Snapshot;
+use crate::resources::trust::Consent;
 use crate::resources::{Diagnostic, skill, template};
 use crate::session::Log;
 use crate::tools::backend::{Backend, Over};
@@ -57,8 +57,8 @@ pub struct Config {
     pub workspace: Arc<Workspace>,
     /// All tools of the program that can be made active.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// True if what the project brings may be used.
-    pub trusts_project: bool,
+    /// What the user agreed to in the project; `None` if what it brings is not used.
+    pub consent: Option<Arc<Consent>>,
     pub prompt: Prompt,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
@@ -200,6 +200,8 @@ pub struct Inputs {
     pub settings: Settings,
     /// True if resources of the project in `cwd` may be used.
     pub is_trusted: bool,
+    /// What the user agreed to in the project.
+    pub consent: Option<Arc<Consent>>,
     pub services: Services,
     /// True if parts of the program will add tools: names that are not known yet may be theirs.
     pub adds_tools: bool,
@@ -227,6 +229,7 @@ impl Inputs {
             started_in,
             settings,
             is_trusted: false,
+            consent: None,
             services,
             adds_tools: false,
             packages: Vec::new(),
@@ -261,17 +264,19 @@ impl Inputs {
     pub fn enter(&mut self, folder: PathBuf) {
         self.cwd = folder;
         self.is_trusted = false;
+        self.consent = None;
         self.settings.remove_project();
     }
 
-    /// Applies the settings of the project in `cwd`. `trusted` is the project's state that the user trusts,
-    /// or `None` for an untrusted project.
-    pub fn trust(&mut self, trusted: Option<&Snapshot>, warn: Warn<'_>) {
-        self.is_trusted = trusted.is_some();
-        if let Some(snapshot) = trusted {
-            let diagnostics = self.settings.add_project_as(&self.cwd, &snapshot.settings);
+    /// Applies the settings of the project in `cwd`. `consent` is what the user agreed to, or `None` for an
+    /// untrusted project.
+    pub fn trust(&mut self, consent: Option<Consent>, warn: Warn<'_>) {
+        self.is_trusted = consent.is_some();
+        if let Some(consent) = &consent {
+            let diagnostics = self.settings.add_project_as(&self.cwd, &consent.snapshot.settings);
             diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
         }
+        self.consent = consent.map(Arc::new);
         self.find_packages().iter().for_each(|problem| warn(problem));
         self.services.follow(&self.settings);
     }
@@ -446,7 +451,7 @@ pub fn configure(
     let addendum: Vec<String> = prompts.addendum.into_iter().chain(demand).collect();
     let config = Config {
         tools: all_tools(&over.tools, &active, &workspace),
-        trusts_project: inputs.is_trusted,
+        consent: inputs.consent,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
         prompt: Source {

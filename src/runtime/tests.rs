@@ -55,7 +55,7 @@ fn session(dir: &TempDir) -> Session {
             over: Default::default(),
             started_in: dir.path().to_owned(),
             agent_dir: Default::default(),
-            trusts_project: true,
+            consent: None,
         },
     };
     Session::new(parts, None, &CancelToken::new())

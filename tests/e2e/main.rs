@@ -86,6 +86,8 @@ mod still;
 mod todo;
 mod tool;
 mod trust;
+#[cfg(feature = "extensions")]
+mod trust_change;
 #[cfg(feature = "interactive")]
 mod typed;
 mod undo;

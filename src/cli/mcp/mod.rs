@@ -236,7 +236,7 @@ impl Place {
         let store = Store::new(dirs.agent());
         // Nobody is asked here: what the project runs must be what the user has trusted.
         let is_trusted = store.find(&project)?.is_some_and(|entry| entry.is_trusted)
-            && !store.has_changed(&project, &project.snapshot())?;
+            && store.changes(&project, &store.snapshot(&project)?).is_empty();
         Ok(Self { dirs, cwd, is_trusted })
     }
 

@@ -212,6 +212,9 @@ pub fn update(source: Option<&str>, approve: Option<bool>, scripts: bool, offlin
         }
         let installer = Installer::new(&inputs.settings, scripts);
         let (changed, failures) = update_all(&installer, &inputs, &meant);
+        if meant.iter().any(|package| package.scope == Scope::Project) {
+            agree(&inputs);
+        }
         failures.iter().for_each(report::error);
         let text = match (changed.as_slice(), source) {
             ([], _) if !failures.is_empty() => String::new(),
@@ -346,6 +349,6 @@ pub fn agree(inputs: &Inputs) {
     let project = Project::new(&inputs.cwd, inputs.dirs.home());
     let store = TrustStore::new(inputs.dirs.agent());
     if store.find(&project).is_ok_and(|entry| entry.is_some_and(|entry| entry.is_trusted)) {
-        let _ = store.remember(&project, &project.snapshot());
+        let _ = store.snapshot(&project).and_then(|snapshot| store.remember(&project, &snapshot));
     }
 }

@@ -15,6 +15,7 @@ pub use field::schema;
 
 use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
+use crate::runtime::trust::Consent;
 use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,12 +72,27 @@ impl Scope {
     }
 }
 
-/// Reads the servers of the user, and those of the project in `project` if it is trusted.
+/// Reads the servers of the user, and those of the project in `project`.
 pub fn load(agent: &Path, project: Option<&Path>) -> Servers {
     let mut servers = Servers::default();
-    servers.add_file(&agent.join(FILE), Scope::User);
-    if let Some(project) = project {
-        servers.add_file(&project_file(project), Scope::Project);
+    let user = agent.join(FILE);
+    servers.add_file(&user, Scope::User, read(&user));
+    if let Some(file) = project.map(project_file) {
+        servers.add_file(&file, Scope::Project, read(&file));
+    }
+    servers
+}
+
+/// Reads the servers of the user, and adds those of the project in `cwd` that the user agreed to.
+pub fn load_trusted(agent: &Path, cwd: &Path, consent: Option<&Consent>) -> Servers {
+    let mut servers = load(agent, None);
+    let file = project_file(cwd);
+    match consent.map(|consent| &consent.snapshot.servers) {
+        Some(Ok(Some(bytes))) => {
+            servers.add_file(&file, Scope::Project, parse(&file, bytes).map(Some));
+        }
+        Some(Err(error)) => servers.errors.push(format!("{}: {error}", file.display())),
+        Some(Ok(None)) | None => {}
     }
     servers
 }
@@ -135,8 +151,8 @@ impl Servers {
         Ok(())
     }
 
-    fn add_file(&mut self, path: &Path, scope: Scope) {
-        let content = match read(path) {
+    fn add_file(&mut self, path: &Path, scope: Scope, content: Result<Option<Map<String, Value>>, String>) {
+        let content = match content {
             Ok(content) => content.unwrap_or_default(),
             Err(error) => return self.errors.push(error),
         };

@@ -68,7 +68,7 @@ impl Approver for EditorApprover {
         let title = question.helper.map_or_else(|| title.clone(), |helper| format!("{helper}: {title}"));
         let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
         let Some(control) = self.control.upgrade() else { return Decision::Deny(None) };
-        let lasting = Lasting::of(&question.always, control.config().trusts_project);
+        let lasting = Lasting::of(&question.always, control.config().consent.is_some());
         let (mut options, mut refusals) =
             (vec![option(ALLOW, "Allow", "allow_once")], vec![option(DENY, "Deny", "reject_once")]);
         for (index, answer) in lasting.iter().enumerate() {

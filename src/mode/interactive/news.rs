@@ -281,7 +281,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
                 asked.call.preview.clone_from(&call.preview);
             }
             let is_typing = !app.composer.editor.is_empty();
-            app.open(Approve::new(*asked, app.control.config().trusts_project, is_typing));
+            app.open(Approve::new(*asked, app.control.config().consent.is_some(), is_typing));
         }
         Effect::UseMode { mode, saves } => permissions::use_mode(app, mode, saves),
         Effect::AddRule { effect, scope, rule } => permissions::add(app, effect, scope, &rule),

@@ -2,14 +2,17 @@
 //!
 //! A project without these folders needs no trust. `trust.json` in the agent folder stores the user's
 //! decisions by the real path of the project or of a folder above it. `trust-surfaces.json` stores hashes of
-//! what a trusted project may run; if that grows or changes, the user is asked again.
+//! what a trusted project may run or tell the model; if that grows or changes, the user is asked again.
 //!
 //! Not here: the question (`cli`). `AGENTS.md` and similar files need no trust, since they run nothing.
 
+mod cover;
 mod project;
+mod snapshot;
 mod store;
 
-pub use project::{Answer, Project, Snapshot};
+pub use project::{Answer, Project};
+pub use snapshot::{Consent, Snapshot, list};
 pub use store::{Entry, Store};
 
 use crate::base::hex::hex;

@@ -1,7 +1,8 @@
 //! Stores decisions on trust in `trust.json` and `trust-surfaces.json` of the agent folder.
 
 use super::name_of;
-use super::project::{Answer, Project, Snapshot};
+use super::project::{Answer, Project};
+use super::snapshot::{Prints, Snapshot};
 use crate::base::file;
 use crate::resources::text;
 use serde_json::{Map, Value};
@@ -68,30 +69,42 @@ impl Store {
         })
     }
 
-    /// True if the project runs more or other things than when it was trusted. The first call for a project
-    /// stores what it runs.
-    pub fn has_changed(&self, project: &Project, snapshot: &Snapshot) -> Result<bool, String> {
+    /// Looks at `project`, and notes in the snapshot what the user trusted last.
+    pub fn snapshot(&self, project: &Project) -> Result<Snapshot, String> {
         let known = objects(read(&self.surfaces)?);
-        let Some(known) = known.get(&name_of(project.root())).and_then(Value::as_object) else {
-            // If the file cannot be written, the project stays unknown.
-            let _ = self.remember(project, snapshot);
-            return Ok(false);
-        };
-        let is_known =
-            |(name, hash): (&String, &String)| known.get(name).and_then(Value::as_str) == Some(hash);
-        Ok(!snapshot.running.iter().all(is_known))
+        let before = known.get(&name_of(project.root())).and_then(Value::as_object).map(|known| {
+            let print = |(name, print): (&String, &Value)| Some((name.clone(), print.as_str()?.to_owned()));
+            known.iter().filter_map(print).collect::<Prints>()
+        });
+        Ok(Snapshot::take(project, before))
     }
 
-    /// Stores hashes of what the project runs at present.
+    /// Names what a trusted project brings more or otherwise than when it was trusted. The first call for a project
+    /// stores what it brings.
+    pub fn changes(&self, project: &Project, snapshot: &Snapshot) -> Vec<String> {
+        let changes = snapshot.changes();
+        // Stamps are renewed, so that files that were only touched are not read at each start.
+        if changes.is_none() || (changes.as_ref().is_some_and(Vec::is_empty) && snapshot.has_new_stamps()) {
+            // What is gone may come back unchanged.
+            let mut all = snapshot.before.clone().unwrap_or_default();
+            all.extend(snapshot.prints.clone());
+            // If the file cannot be written, the project stays unknown.
+            let _ = self.write(project, all);
+        }
+        changes.unwrap_or_default()
+    }
+
+    /// Stores what the project brings at present.
     pub fn remember(&self, project: &Project, snapshot: &Snapshot) -> Result<(), String> {
+        self.write(project, snapshot.prints.clone())
+    }
+
+    fn write(&self, project: &Project, prints: Prints) -> Result<(), String> {
         let root = name_of(project.root());
-        let now = snapshot.running.clone();
         file::update(&self.surfaces, |old| {
             let mut known = objects(old);
-            known.insert(
-                root,
-                now.into_iter().map(|(name, hash)| (name, Value::from(hash))).collect::<Map<_, _>>().into(),
-            );
+            let prints = prints.into_iter().map(|(name, print)| (name, Value::from(print)));
+            known.insert(root, prints.collect::<Map<_, _>>().into());
             pretty(known).map(Some)
         })
     }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// The loop of an extension. `arms` are those of a `case` over each line, before the usual ones. `ok` answers the
 /// request `$id` with a result, `fail` with an error, `call` makes a call with an id of its own.
-fn script(arms: &str) -> String {
+pub fn script(arms: &str) -> String {
     format!(
         r#"#!/bin/sh
 ok() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "${{2:-$id}}" "$1"; }}
@@ -36,13 +36,13 @@ done
 }
 
 /// The arm that answers `initialize` with these fields.
-fn registers(fields: &Value) -> String {
+pub fn registers(fields: &Value) -> String {
     let mut answer = json!({"protocolVersion": 1});
     answer.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     format!("    *'\"method\":\"initialize\"'*) ok '{answer}' ;;\n")
 }
 
-fn write_program(path: &Path, text: &str) {
+pub fn write_program(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();

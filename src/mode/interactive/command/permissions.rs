@@ -7,7 +7,7 @@ use crate::runtime::permission::{Effect, Entry, Mode, Scope};
 
 pub fn run(app: &mut App, _: &str) {
     let policy = app.control.permissions().policy();
-    let dialog = permissions::permissions(policy, app.control.config().trusts_project, &app.config);
+    let dialog = permissions::permissions(policy, app.control.config().consent.is_some(), &app.config);
     app.open(dialog);
 }
 

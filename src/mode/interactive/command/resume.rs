@@ -7,7 +7,7 @@ use crate::mode::interactive::dialog::sessions::picker::{Picker, Place};
 use crate::mode::interactive::effect::{Effect, Opened, TrustDecision};
 use crate::runtime::stored;
 use crate::runtime::succession::{Folder, NotOpened, Way};
-use crate::runtime::trust::{Project, Store};
+use crate::runtime::trust::{self, Project, Store};
 use std::path::Path;
 
 /// `/resume`.
@@ -61,14 +61,17 @@ fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Que
     let project = Project::new(home, app.dirs.home());
     let store = Store::new(app.dirs.agent());
     let surfaces = project.surfaces();
-    let look = project.snapshot();
+    if surfaces.is_empty() {
+        return None;
+    }
+    // An error is reported when the session is opened.
+    let look = store.snapshot(&project).ok()?;
     let is_preset = matches!(config.settings.default_project_trust(), "always" | "never");
-    let has_changed = match store.find(&project) {
-        Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project, &look).unwrap_or(true),
-        _ => false,
+    let changes = match store.find(&project) {
+        Ok(Some(entry)) if entry.is_trusted => store.changes(&project, &look),
+        _ => Vec::new(),
     };
-    let is_open = has_changed || (matches!(store.find(&project), Ok(None)) && !is_preset);
-    if surfaces.is_empty() || !is_open {
+    if changes.is_empty() && (is_preset || !matches!(store.find(&project), Ok(None))) {
         return None;
     }
     let names = surfaces.iter().take(SHOWN).map(|path| {
@@ -79,9 +82,9 @@ fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Que
     if surfaces.len() > SHOWN {
         names.push(format!("{} more", surfaces.len() - SHOWN));
     }
-    let changed = match has_changed {
-        true => "\n\nWhat it runs has changed since it was trusted.",
-        false => "",
+    let changed = match changes.is_empty() {
+        true => String::new(),
+        false => format!("\n\nIt has changed since it was trusted: {}", trust::list(&changes)),
     };
     let text = format!(
         "{}{changed}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.{}",

@@ -14,7 +14,10 @@ pub fn run(app: &mut App, _: &str) {
         Err(reason) => return app.error(&reason),
     };
     let surfaces = project.surfaces();
-    let look = project.snapshot();
+    let look = match store.snapshot(&project) {
+        Ok(look) => look,
+        Err(reason) => return app.error(&reason),
+    };
     let is_trusted = surfaces.is_empty() || app.control.config().settings.has_project();
     let now = if is_trusted { "trusted" } else { "untrusted" };
     let mut text = format!(
@@ -57,7 +60,10 @@ pub fn run(app: &mut App, _: &str) {
 /// Stores the user's decision; if the project has changed meanwhile, asks again.
 pub fn decide(app: &mut App, decision: TrustDecision) {
     let TrustDecision { project, look, answer, session } = decision;
-    if answer.as_ref().is_some_and(|answer| answer.is_trusted) && project.snapshot() != look {
+    let store = Store::new(app.dirs.agent());
+    if answer.as_ref().is_some_and(|answer| answer.is_trusted)
+        && store.snapshot(&project).as_ref() != Ok(&look)
+    {
         app.warn("The project has changed while you were asked.");
         return match session {
             Some(session) => resume::open(app, session),
@@ -66,7 +72,7 @@ pub fn decide(app: &mut App, decision: TrustDecision) {
     }
     let stored = answer.map(|answer| {
         let what = if answer.is_trusted { "trusted" } else { "untrusted" };
-        Store::new(app.dirs.agent()).answer(&project, &answer, &look).map(|()| what)
+        store.answer(&project, &answer, &look).map(|()| what)
     });
     match (stored, session) {
         (Some(Err(reason)), None) => app.error(&reason),
