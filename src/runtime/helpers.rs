@@ -283,7 +283,7 @@ impl Helpers {
 
     /// Waits until a call in the background has ended. False if there is none, or on `cancel`.
     pub fn wait(&self, cancel: &CancelToken) -> bool {
-        while locked(&self.known).calls > 0 {
+        if locked(&self.known).calls > 0 {
             select! {
                 recv(self.ended.1) -> _ => return true,
                 recv(cancel.receiver()) -> _ => return false,
