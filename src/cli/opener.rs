@@ -5,6 +5,7 @@ use super::mcp;
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
 use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::mode::signal::{self, Watch};
 use crate::resources::dirs::Dirs;
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
@@ -20,7 +21,18 @@ use std::path::{Path, PathBuf};
 const NO_MODEL: &str = "faux/echo";
 
 pub struct Opener {
-    pub launch: Launch,
+    launch: Launch,
+}
+
+/// Runs a mode that opens sessions for a client. Returns the exit code.
+pub fn serve(
+    launch: Launch,
+    run: impl FnOnce(Opener, &CancelToken, &Watch) -> Result<u8, String>,
+) -> Result<u8, String> {
+    let cancel = CancelToken::new();
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    run(Opener { launch }, &cancel, &watch)
 }
 
 impl Opener {

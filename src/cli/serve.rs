@@ -1,14 +1,10 @@
 //! `--mode mcp`.
 
-use super::opener::Opener;
+use super::opener;
 use super::start::Launch;
-use crate::base::cancel::CancelToken;
-use crate::mode::{mcp, signal};
+use crate::mode::mcp;
 
 /// Serves a client of the Model Context Protocol until stdin ends. Returns the exit code.
 pub fn serve(launch: Launch) -> Result<u8, String> {
-    let cancel = CancelToken::new();
-    let watch =
-        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    mcp::run(Opener { launch }, &cancel, &watch)
+    opener::serve(launch, mcp::run)
 }

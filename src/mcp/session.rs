@@ -29,7 +29,7 @@ use crate::runtime::addition::{Addition, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
-use crate::runtime::ui::Change;
+use crate::runtime::ui::{Change, Ui};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -52,6 +52,8 @@ pub struct Mcp {
     tell: Tell,
     /// Servers may ask the user.
     may_ask: bool,
+    /// The user chooses from lists.
+    has_lists: bool,
     cancel: CancelToken,
     log: Arc<Log>,
     inside: Mutex<Inside>,
@@ -98,6 +100,8 @@ pub struct Options {
     pub tell: Tell,
     /// True if the mode can ask the user.
     pub may_ask: bool,
+    /// True if the mode shows lists to choose from.
+    pub has_lists: bool,
     pub lent: Vec<Lent>,
     pub cancel: CancelToken,
 }
@@ -112,7 +116,7 @@ pub struct Status {
 impl Mcp {
     /// Starts the servers of a session. They end with it.
     pub fn start(control: &Control, options: Options) -> Arc<Self> {
-        let Options { dirs, patience, tell, may_ask, lent, cancel } = options;
+        let Options { dirs, patience, tell, may_ask, has_lists, lent, cancel } = options;
         let vault = control.config().services.vault().clone();
         let log = Arc::new(Log::new(dirs.agent(), vault));
         let mcp = Arc::new_cyclic(|this| Self {
@@ -121,6 +125,7 @@ impl Mcp {
             patience,
             tell,
             may_ask,
+            has_lists,
             cancel: cancel.child(),
             log,
             inside: Mutex::new(Inside { lent, ..Inside::default() }),
@@ -152,6 +157,11 @@ impl Mcp {
             offer: server.offer(),
         };
         self.servers().iter().map(status).collect()
+    }
+
+    /// The surface on which the user chooses from lists.
+    pub fn lists_on(&self) -> Option<Arc<dyn Ui>> {
+        self.control.ui().filter(|_| self.has_lists)
     }
 
     /// Shows the user an answer.

@@ -67,6 +67,27 @@ pub enum Refusal {
     Failed(String),
 }
 
+/// Maximum sessions in a page.
+pub const PAGE_MAX: usize = 100;
+
+/// The page of sessions that begins after the session `after`, and the cursor of the next page.
+pub fn page<'a>(
+    sessions: &'a [Listed],
+    after: Option<&str>,
+) -> Result<(&'a [Listed], Option<&'a str>), Refusal> {
+    let from = match after {
+        None => 0,
+        Some(id) => {
+            let at = sessions.iter().position(|listed| listed.session_id == id);
+            at.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\" to go on from")))? + 1
+        }
+    };
+    let rest = sessions.get(from..).unwrap_or_default();
+    let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
+    let next = shown.last().filter(|_| !later.is_empty()).map(|last| last.session_id.as_str());
+    Ok((shown, next))
+}
+
 /// A stored session.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,4 +98,35 @@ pub struct Listed {
     pub title: String,
     /// Time of the last change, in ISO 8601.
     pub updated_at: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_comes_in_pages() {
+        let listed = |n: usize| Listed {
+            session_id: format!("s{n}"),
+            cwd: String::new(),
+            title: String::new(),
+            updated_at: String::new(),
+        };
+        let sessions: Vec<Listed> = (0..2 * PAGE_MAX + 1).map(listed).collect();
+        let (mut all, mut pages, mut after) = (Vec::new(), 0, None);
+        loop {
+            let (shown, next) = page(&sessions, after).unwrap();
+            all.extend(shown.iter().map(|listed| listed.session_id.clone()));
+            pages += 1;
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let ids: Vec<String> = sessions.iter().map(|listed| listed.session_id.clone()).collect();
+        assert_eq!((pages, all), (3, ids));
+        assert!(page(&[], None).unwrap().0.is_empty());
+        assert!(page(&sessions, Some("gone")).is_err());
+        assert_eq!(page(&sessions[..PAGE_MAX], None).unwrap().1, None);
+    }
 }

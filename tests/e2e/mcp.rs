@@ -1,6 +1,7 @@
 //! Servers of the Model Context Protocol: scripts of `sh`, and servers on loopback.
 
 use crate::agent::{World, lines};
+use crate::screen::{ENTER, ESCAPE, Screen};
 use crate::server::{Reply, Request, Server};
 use crate::world;
 use serde_json::{Value, json};
@@ -519,4 +520,29 @@ fn a_server_of_the_first_kind_is_found_out() {
     let (world, model) = asks_web();
     Web { port, seen: Arc::default() }.configure(&world, &json!({}));
     assert_eq!(call_web(&world, &model), "told");
+}
+
+#[test]
+fn servers_are_changed_from_a_list_in_the_terminal() {
+    let (world, _server) = world([]);
+    configure(&world, "one", "say x", &json!({}));
+    configure(&world, "two", "say x", &json!({"enabled": false}));
+    let screen = Screen::start(world.pi().words("--model mock/m1"));
+    screen.wait_for("m1");
+    screen.send("/mcp");
+    let text = screen.wait_for("→ one: ");
+    assert!(text.contains("two: disabled (codemode, global)"), "{text}");
+    screen.type_keys("\x1b[B");
+    screen.wait_for("→ two");
+    screen.type_keys(ENTER);
+    screen.wait_for("→ Enable");
+    screen.type_keys(ENTER);
+    // The list is shown again.
+    screen.wait_for("→ one: ");
+    assert!(!fs::read_to_string(world.agent_dir().join("mcp.json")).unwrap().contains("enabled"));
+    screen.type_keys(ENTER);
+    screen.wait_for("→ Reconnect");
+    screen.type_keys(ENTER);
+    screen.wait_for("one: connected, 2 tools of");
+    screen.type_keys(ESCAPE);
 }

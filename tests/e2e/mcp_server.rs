@@ -207,3 +207,43 @@ fn templates_are_prompts() {
     assert_eq!(got["messages"][0]["content"]["text"], "Say hello to Ada.");
     assert_eq!(other.error("prompts/get", &json!({"name": "none"})).0, -32602);
 }
+
+#[test]
+fn the_output_of_a_command_is_its_progress() {
+    let (world, _server) = world([]);
+    let mut other = Other::start(&world, "", &json!({}));
+    let command = "echo under way; until [ -e go ]; do sleep 0.02; done; echo done";
+    let call = json!({"name": "bash", "arguments": {"command": command}, "_meta": {"progressToken": 7}});
+    let id = other.send("tools/call", &call);
+    let progress = other.next()["params"].take();
+    assert_eq!(progress, json!({"progressToken": 7, "progress": 1, "message": "under way"}));
+    world.write("go", "");
+    assert!(text(&other.answer(id).0["result"]).ends_with("done\n"));
+}
+
+#[test]
+fn calls_over_the_limit_are_refused() {
+    let (world, _server) = world([]);
+    let mut other = Other::start(&world, "", &json!({}));
+    let call = json!({"name": "bash", "arguments": {"command": "sleep 1000"}});
+    for _ in 0..32 {
+        other.send("tools/call", &call);
+    }
+    let (code, text) = other.error("tools/call", &call);
+    assert!(code == -32603 && text.contains("32 calls"), "{text}");
+    assert_eq!(other.request("ping", &json!({})), json!({}));
+    assert!(other.client.close().unwrap().success());
+    assert_eq!(world.processes_left(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_stored_session_is_read_without_keys() {
+    let (world, _server) = world([Reply::text("ok")]);
+    let key = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let mut other = Other::start(&world, "", &json!({}));
+    let prompt = json!({"prompt": format!("my token is {key}")});
+    let result = other.request("tools/call", &json!({"name": "agent", "arguments": prompt}));
+    let uri = format!("pi-session:///{}", result["structuredContent"]["session"].as_str().unwrap());
+    let read = other.request("resources/read", &json!({"uri": uri})).to_string();
+    assert!(read.contains("my token is") && !read.contains(&key), "{read}");
+}

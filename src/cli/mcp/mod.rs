@@ -140,6 +140,7 @@ pub fn start(session: &Session, launch: &Launch, dirs: &Dirs, lent: Vec<Lent>, c
             }
         }),
         may_ask: is_terminal || matches!(launch.mode, "rpc" | "acp"),
+        has_lists: is_terminal,
         lent,
         cancel: cancel.clone(),
     };

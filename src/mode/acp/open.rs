@@ -13,7 +13,7 @@ use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
-use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::mode::host::{self, Host, Lend, Lent, Listed, Refusal};
 use crate::runtime::addition::{Addition, OWN, Owner};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
@@ -26,9 +26,6 @@ use std::thread::{self, JoinHandle};
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
-
-/// Maximum sessions in a response to `session/list`.
-const PAGE_MAX: usize = 100;
 
 /// Maximum jobs queued for a session's thread: a prompt and the end.
 const JOBS_MAX: usize = 4;
@@ -167,21 +164,11 @@ impl Answer {
 
 /// The page of sessions after the session `after`, with the cursor of the next page.
 fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
-    let from = match after {
-        None => 0,
-        Some(id) => {
-            let at = sessions.iter().position(|listed| listed.session_id == id);
-            let at = at.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\" to go on from")))?;
-            at + 1
-        }
-    };
-    let rest = sessions.get(from..).unwrap_or_default();
-    let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
+    let (shown, next) = host::page(sessions, after)?;
     let shown_as = |listed: &Listed| Listed { title: title(&listed.title), ..listed.clone() };
-    let sessions: Vec<Listed> = shown.iter().map(shown_as).collect();
-    let mut answer = json!({ "sessions": sessions });
-    if let (Some(last), false) = (shown.last(), later.is_empty()) {
-        answer["nextCursor"] = last.session_id.as_str().into();
+    let mut answer = json!({"sessions": shown.iter().map(shown_as).collect::<Vec<_>>()});
+    if let Some(next) = next {
+        answer["nextCursor"] = next.into();
     }
     Ok(answer)
 }
@@ -539,34 +526,5 @@ mod tests {
             answers.iter().map(|answer| (&answer["id"], &answer["error"]["code"])).collect();
         let none = &Value::Null;
         assert_eq!(told, [(&json!(1), none), (&json!("two"), &json!(CANCELLED)), (&json!(3), none)]);
-    }
-
-    #[test]
-    fn a_long_list_comes_in_pages() {
-        let listed = |n: usize| Listed {
-            session_id: format!("s{n}"),
-            cwd: String::new(),
-            title: String::new(),
-            updated_at: String::new(),
-        };
-        let sessions: Vec<Listed> = (0..2 * PAGE_MAX + 1).map(listed).collect();
-        let (mut ids, mut pages, mut after) = (Vec::new(), 0, None);
-        loop {
-            let page = page(&sessions, after.as_deref()).unwrap();
-            let shown = page["sessions"].as_array().unwrap().iter();
-            ids.extend(shown.map(|listed| listed["sessionId"].as_str().unwrap().to_owned()));
-            pages += 1;
-            after = page["nextCursor"].as_str().map(str::to_owned);
-            if after.is_none() {
-                break;
-            }
-        }
-        assert_eq!(pages, 3);
-        let all: Vec<&str> = sessions.iter().map(|listed| &*listed.session_id).collect();
-        assert_eq!(ids, all);
-        assert_eq!(page(&[], None).unwrap(), json!({"sessions": []}));
-        assert!(page(&sessions, Some("gone")).is_err());
-        let whole = page(&sessions[..PAGE_MAX], None).unwrap();
-        assert!(whole.get("nextCursor").is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! Stored sessions as resources, and prompt templates as prompts.
 
-use crate::mode::host::{Host, Refusal};
+use super::peer::reason;
+use crate::mode::host::{self, Host, Refusal};
 use crate::runtime::control::Control;
 use serde_json::{Value, json};
 
@@ -8,8 +9,6 @@ use serde_json::{Value, json};
 const SCHEME: &str = "pi-session:///";
 const MARKDOWN: &str = "text/markdown";
 
-/// Maximum resources in a response.
-const PAGE_MAX: usize = 100;
 /// Maximum characters of a title.
 const TITLE_MAX: usize = 80;
 
@@ -20,16 +19,8 @@ pub fn template() -> Value {
 
 /// The page of stored sessions that begins after the session `after`.
 pub fn list(host: &mut dyn Host, after: Option<&str>) -> Result<Value, String> {
-    let sessions = host.list(None).map_err(super::peer::reason)?;
-    let from = match after {
-        None => 0,
-        Some(id) => {
-            let at = sessions.iter().position(|listed| listed.session_id == id);
-            at.ok_or_else(|| format!("No session \"{id}\" to go on from"))? + 1
-        }
-    };
-    let rest = sessions.get(from..).unwrap_or_default();
-    let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
+    let sessions = host.list(None).map_err(reason)?;
+    let (shown, next) = host::page(&sessions, after).map_err(reason)?;
     let resources = shown.iter().map(|listed| {
         let title: String = listed.title.lines().next().unwrap_or_default().chars().take(TITLE_MAX).collect();
         json!({"uri": format!("{SCHEME}{}", listed.session_id), "name": listed.session_id, "title": title,
@@ -37,8 +28,8 @@ pub fn list(host: &mut dyn Host, after: Option<&str>) -> Result<Value, String> {
             "annotations": {"lastModified": listed.updated_at}})
     });
     let mut page = json!({"resources": resources.collect::<Vec<_>>()});
-    if let (Some(last), false) = (shown.last(), later.is_empty()) {
-        page["nextCursor"] = last.session_id.as_str().into();
+    if let Some(next) = next {
+        page["nextCursor"] = next.into();
     }
     Ok(page)
 }

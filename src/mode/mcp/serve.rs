@@ -7,6 +7,7 @@ use crate::jsonrpc::message::{Bad, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FO
 use crate::mode::host::Host;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
+use crossbeam_channel::bounded;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -137,6 +138,12 @@ impl Server {
         tools
     }
 
+    fn has_tool(&self, name: &str) -> bool {
+        let all = self.0.control.tools().all();
+        all.iter().any(|(tool, active)| *active && tool.info().spec.name == name)
+            || (self.0.can_run && name == agent::NAME)
+    }
+
     fn call(&self, mut params: Value, reply: Reply) {
         let Some(name) = params["name"].as_str().map(str::to_owned) else {
             return reply.fail(INVALID_PARAMS, "\"name\" must be a string");
@@ -146,7 +153,7 @@ impl Server {
             Value::Null => Map::new(),
             _ => return reply.fail(INVALID_PARAMS, "\"arguments\" must be an object"),
         };
-        if !self.tools().iter().any(|tool| tool["name"] == *name) {
+        if !self.has_tool(&name) {
             return reply.fail(INVALID_PARAMS, format!("Unknown tool: {name}"));
         }
         let token = params["_meta"]["progressToken"].take();
@@ -176,12 +183,20 @@ impl Server {
             return reply.fail(INTERNAL_ERROR, format!("More than {CALLS_MAX} calls at once"));
         }
         let shared = self.0.clone();
+        let (give, given) = bounded(1);
         let work = move || {
-            let ends = Ends(shared);
-            answer(&ends.0, reply);
+            if let Ok(reply) = given.recv() {
+                let ends = Ends(shared);
+                answer(&ends.0, reply);
+            }
         };
-        if thread::Builder::new().name("call".into()).spawn(work).is_ok() {
-            *count += 1;
+        // The reply stays here until there is a thread.
+        match thread::Builder::new().name("call".into()).spawn(work) {
+            Ok(_) => {
+                *count += 1;
+                let _ = give.send(reply);
+            }
+            Err(error) => reply.fail(INTERNAL_ERROR, format!("Cannot start a thread: {error}")),
         }
     }
 }

@@ -54,6 +54,28 @@ fn model_thinking_and_mode_are_chosen_in_pickers() {
 }
 
 #[test]
+fn models_of_several_providers_are_grouped() {
+    let (world, server) = world([]);
+    let provider = |ids: [&str; 2]| {
+        json!({"baseUrl": server.url(), "apiKey": "k", "api": "openai-completions",
+            "models": ids.map(|id| json!({"id": id}))})
+    };
+    let models = json!({"providers": {"zeta": provider(["a", "c"]), "mock": provider(["b", "m1"])}});
+    world.write_config("models.json", &models.to_string());
+    let mut editor = Editor::start(&world, "--model mock/m1");
+    let opened = editor.request("session/new", &json!({"cwd": world.work(), "mcpServers": []})).result();
+    let groups = option(&opened, "model")["options"].as_array().unwrap();
+    let groups: Vec<(&str, Vec<&str>)> = groups
+        .iter()
+        .map(|group| {
+            let values = group["options"].as_array().unwrap().iter();
+            (group["group"].as_str().unwrap(), values.map(|value| value["value"].as_str().unwrap()).collect())
+        })
+        .collect();
+    assert_eq!(groups, [("zeta", vec!["zeta/a", "zeta/c"]), ("mock", vec!["mock/b", "mock/m1"])]);
+}
+
+#[test]
 fn commands_of_pi_answer_without_the_model() {
     let (world, server, mut editor) = start([Reply::text("a")]);
     let id = editor.new_session(&world);
