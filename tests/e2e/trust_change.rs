@@ -101,7 +101,7 @@ fn a_change_of_one_byte_is_named_and_the_project_is_not_used() {
     let run = || {
         let before = server.requests().len();
         let outcome = world.pi().args(MODEL).args(["--no-session", "-p", "/review"]).run().success();
-        (server.requests()[before].last_text(), outcome.stderr)
+        (server.requests()[before].last_text().trim_end().to_owned(), outcome.stderr)
     };
     let used = ("reviewed".to_owned(), String::new());
     assert_eq!(run(), used);

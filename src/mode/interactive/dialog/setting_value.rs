@@ -35,6 +35,7 @@ const UNITS: &[(&str, Unit)] = &[
     ("limits.sessionCost", Unit::Dollars),
     ("limits.sessionTokens", TOKENS),
     ("helpers.concurrency", Unit::Of("helper", "helpers")),
+    ("helpers.copyBytes", Unit::Bytes),
     ("helpers.turns", ANSWERS),
     ("compaction.reserveTokens", TOKENS),
     ("compaction.keepRecentTokens", TOKENS),
