@@ -15,6 +15,7 @@ use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::helpers::{Report, Status};
 use crate::runtime::outcome::Wanted;
+use crate::session::compaction::add_usage;
 use crate::tools::artifact;
 use crate::tools::plain;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
@@ -249,6 +250,11 @@ impl<'h> Talk<'h> {
                 if line["message"]["role"] == "assistant" {
                     return self.answered(line["message"].take());
                 }
+            }
+            "entry_appended" if line["entry"]["type"] == "usage" => {
+                let usage = Usage::deserialize(&line["entry"]["usage"]).unwrap_or_default();
+                row.change(|report| report.usage = add_usage(&report.usage, &usage));
+                self.helper.control.helper_spent(&usage);
             }
             "tool_execution_start" => {
                 let name = line["toolName"].as_str().unwrap_or_default();

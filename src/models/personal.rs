@@ -58,7 +58,11 @@ fn narrowed(catalogue: Vec<Model>, body: &[u8]) -> Result<Vec<Model>, String> {
         }
         Some(model)
     });
-    Ok(models.collect())
+    let models: Vec<Model> = models.collect();
+    match models.is_empty() {
+        true => Err("The key may use none of the known models".to_owned()),
+        false => Ok(models),
+    }
 }
 
 /// Prices for a million tokens, from those for one. Prices that change with the time of day are left out.

@@ -247,6 +247,11 @@ pub trait Ui: Send + Sync {
         true
     }
 
+    /// True if the user is told what requests beside the conversation cost, so that prompt caches may be kept warm.
+    fn tells_costs(&self) -> bool {
+        false
+    }
+
     /// Answers a question about the screen. Null without one.
     fn read(&self, query: Query) -> Value {
         let _ = query;

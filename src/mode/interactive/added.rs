@@ -105,6 +105,10 @@ impl OnFeed {
 }
 
 impl Ui for OnFeed {
+    fn tells_costs(&self) -> bool {
+        true
+    }
+
     fn ask(&self, dialog: &Dialog<'_>, timeout: Option<Duration>, cancel: &CancelToken) -> Option<String> {
         let (reply, told) = bounded(1);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;

@@ -12,6 +12,10 @@ use std::time::Duration;
 pub struct RpcUi(pub Arc<Client>);
 
 impl Ui for RpcUi {
+    fn tells_costs(&self) -> bool {
+        true
+    }
+
     fn ask(&self, dialog: &Dialog<'_>, timeout: Option<Duration>, cancel: &CancelToken) -> Option<String> {
         let question = Question {
             method: dialog.kind(),

@@ -11,7 +11,7 @@ mod estimate;
 
 pub use estimate::Estimate;
 
-use super::control::Control;
+use super::control::{Control, names_of};
 use super::event::Event;
 use super::tap::HookTap;
 use crate::agent::message::AgentMessage;
@@ -70,6 +70,8 @@ struct Kept {
 /// A request that may be repeated.
 struct Repeatable {
     thinking: ThinkingLevel,
+    /// Of the session: the level that was chosen, and the names of the active tools.
+    chosen: (ThinkingLevel, Vec<String>),
     session: String,
     provider: String,
     model: String,
@@ -134,8 +136,8 @@ impl Control {
 
     fn try_keep_warm(&self, request: &Request, context: &Context) -> Result<(), &'static str> {
         let Request { model, options } = request;
-        if !self.ui().is_some_and(|ui| ui.is_attended()) {
-            return Err("nobody goes on with this session");
+        if !self.ui().is_some_and(|ui| ui.tells_costs()) {
+            return Err("nobody is told what it costs");
         }
         if self.config().settings.word(SETTING) == "off" {
             return Err(OFF);
@@ -154,6 +156,7 @@ impl Control {
         let sent = now_ms();
         let kept = Repeatable {
             thinking: options.thinking,
+            chosen: self.chosen(),
             session: options.session_id.clone().unwrap_or_default(),
             provider: model.provider.clone(),
             model: model.id.clone(),
@@ -224,34 +227,38 @@ impl Control {
             request.options.is_repetition = true;
             crate::wire::stream(&request.model, kept.context.clone(), request.options, &in_flight).finish().0
         });
-        // A repetition that fails changes nothing: the next one is due when it would be anyway.
-        if let Ok(answer) = answer
-            && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
-        {
-            let mut extra = Extra::new();
-            if is_overridden {
-                extra.insert("note".into(), "extension override".into());
+        // Until another repetition the entry would be gone: that one would pay for writing it again.
+        let failed = |why: &str| Err(format!("the request could not be repeated: {why}"));
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return failed(&error.message),
+        };
+        if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+            return failed(answer.error_message.as_deref().unwrap_or("it was aborted"));
+        }
+        let mut extra = Extra::new();
+        if is_overridden {
+            extra.insert("note".into(), "extension override".into());
+        }
+        let record = UsageRecord {
+            kind: KIND.into(),
+            provider: answer.provider,
+            model: answer.response_model.unwrap_or(answer.model),
+            usage: answer.usage,
+            extra,
+        };
+        let usage = record.usage.clone();
+        self.guard().spend(&usage);
+        let entry = {
+            let mut log = self.log();
+            // The log may be that of another conversation by now.
+            if kept.token.is_cancelled() {
+                return Err(OTHER_CONTEXT.into());
             }
-            let record = UsageRecord {
-                kind: KIND.into(),
-                provider: answer.provider,
-                model: answer.response_model.unwrap_or(answer.model),
-                usage: answer.usage,
-                extra,
-            };
-            let usage = record.usage.clone();
-            self.guard().spend(&usage);
-            let entry = {
-                let mut log = self.log();
-                // The log may be that of another conversation by now.
-                if kept.token.is_cancelled() {
-                    return Err(OTHER_CONTEXT.into());
-                }
-                log.append(record)
-            };
-            if let (Ok(entry), Some(ui)) = (entry, self.ui()) {
-                ui.event(&Event::EntryAppended { entry: &entry });
-            }
+            log.append(record)
+        };
+        if let (Ok(entry), Some(ui)) = (entry, self.ui()) {
+            ui.event(&Event::EntryAppended { entry: &entry });
         }
         let next = now_ms() + kept.delay_ms;
         self.check_age(kept, next)?;
@@ -276,10 +283,18 @@ impl Control {
             let same = kept.messages.iter().zip(messages.iter()).all(|(old, new)| old.is(new));
             log.header().id == kept.session && messages.len() >= kept.messages.len() && same
         };
-        match is_prefix && model.provider == kept.provider && model.id == kept.model {
+        let is_same =
+            model.provider == kept.provider && model.id == kept.model && self.chosen() == kept.chosen;
+        match is_prefix && is_same {
             true => Ok(model),
             false => Err(OTHER_CONTEXT.into()),
         }
+    }
+
+    /// What a request begins with, besides the model and the conversation.
+    fn chosen(&self) -> (ThinkingLevel, Vec<String>) {
+        let state = self.state();
+        (state.thinking, names_of(&state.tools))
     }
 
     /// Returns an error if a repetition at `next` would come too long after the request.

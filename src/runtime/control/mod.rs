@@ -18,8 +18,8 @@ mod tools;
 
 pub use super::task::Streaming;
 pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
-pub(super) use state::Planning;
 pub use state::{InterruptMode, Parts, Switches};
+pub(super) use state::{Planning, names_of};
 pub use ticket::{Begin, Ticket};
 
 use super::addition::NamedCommand;
@@ -48,7 +48,7 @@ use crate::tools::job::Jobs;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
 use serde_json::{Map, Value};
-use state::{State, names_of};
+use state::State;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -153,6 +153,11 @@ impl Control {
     /// reached.
     pub fn helper_turn_ended(&self, usage: &Usage) -> Option<String> {
         self.guard().helper_turn_ended(usage)
+    }
+
+    /// Counts a request of a helper that is not a turn.
+    pub fn helper_spent(&self, usage: &Usage) {
+        self.guard().spend(usage);
     }
 
     /// Returns what is left of the limits of tokens and cost.

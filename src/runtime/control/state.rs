@@ -281,6 +281,6 @@ impl State {
     }
 }
 
-pub(super) fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<String> {
+pub(crate) fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<String> {
     tools.iter().map(|tool| tool.info().spec.name.clone()).collect()
 }
