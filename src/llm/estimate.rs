@@ -94,7 +94,21 @@ pub fn json_len(value: &(impl Serialize + ?Sized)) -> u64 {
 
 /// Length in UTF-16 units, as the reference counts.
 pub fn utf16_len(text: &str) -> u64 {
-    text.chars().map(|c| c.len_utf16() as u64).sum()
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = text.as_bytes().as_chunks();
+    let units = |word: u64| {
+        if word & (LOW << 7) == 0 {
+            return 8;
+        }
+        // Bytes that go on with a character make no unit, the first of four makes two.
+        let others = (word >> 7) & !(word >> 6) & LOW;
+        let pairs = (word >> 7) & (word >> 6) & (word >> 5) & (word >> 4) & LOW;
+        8 - others.count_ones() + pairs.count_ones()
+    };
+    let of_words: u64 = words.iter().map(|word| u64::from(units(u64::from_ne_bytes(*word)))).sum();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    of_words + u64::from(units(u64::from_ne_bytes(last))) - (8 - rest.len() as u64)
 }
 
 #[cfg(test)]
@@ -139,5 +153,12 @@ mod tests {
         check(json!([user(1), answer(900, 2, "aborted"), user(3)]), 4);
         // The summary is newer than the answer that follows it.
         check(json!([user(5), answer(900, 2, "stop"), user(6)]), 4);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn units_are_counted_as_they_would_be_written(text in "[a-zé漢😀\\u{80}\\u{ffff}]{0,40}|\\PC{0,40}") {
+            proptest::prop_assert_eq!(utf16_len(&text), text.encode_utf16().count() as u64);
+        }
     }
 }
