@@ -137,6 +137,11 @@ impl Growing {
         text.get(..end)
     }
 
+    /// The lines of open code that are complete.
+    pub fn open_code_lines(&self) -> Option<&str> {
+        self.open_code()?.1.get(..self.code.as_ref()?.whole)
+    }
+
     /// Language and text of open code. Only its last line can still change.
     pub fn open_code(&self) -> Option<(&str, &str)> {
         match (&self.code, self.open.first()) {

@@ -17,6 +17,7 @@ pub mod keymap;
 pub mod line;
 pub mod markdown_view;
 pub mod math;
+pub mod mermaid;
 pub mod screen;
 pub mod select;
 pub mod sgr;

@@ -10,6 +10,7 @@ use crate::runtime::{Describer, Settings};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
+use crate::tui::markdown_view::Diagrams;
 use crate::tui::screen::{Abilities, Size};
 use crate::tui::style::Depth;
 use crate::tui::theme::{Backdrop, Theme};
@@ -41,6 +42,7 @@ pub struct UiConfig {
 #[derive(Default)]
 pub struct Options {
     pub code_indent: String,
+    pub diagrams: Diagrams,
     /// Cells left and right of the editor's text.
     pub padding: usize,
     /// True if calls are shown with their results, and cards have empty rows inside.
@@ -96,6 +98,11 @@ impl UiConfig {
         let text = |path: &str| settings.get(path).and_then(Value::as_str);
         self.options = Options {
             code_indent: text("markdown.codeBlockIndent").unwrap_or("  ").to_owned(),
+            diagrams: match text("markdown.mermaid") {
+                Some("off") => Diagrams::Off,
+                Some("streaming") => Diagrams::Streaming,
+                _ => Diagrams::Final,
+            },
             padding: count(settings, "editorPaddingX").unwrap_or(0),
             is_roomy: text("display.density") == Some("roomy"),
             output_pad: count(settings, "outputPad").unwrap_or(1).min(1),
@@ -153,6 +160,7 @@ impl UiConfig {
             width: self.size.columns.max(1),
             hyperlinks: self.can.hyperlinks,
             code_indent: &self.options.code_indent,
+            diagrams: self.options.diagrams,
             is_open: self.options.is_open,
             hides_thinking: self.options.hides_thinking,
             thinking_label: self.options.thinking_label.as_deref().unwrap_or(THINKING),

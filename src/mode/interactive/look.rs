@@ -4,7 +4,7 @@ use super::drawings::{Drawing, Drawings, Part, Texts};
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
-use crate::tui::markdown_view;
+use crate::tui::markdown_view::{self, Diagrams};
 use crate::tui::select::Looks;
 use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
@@ -28,6 +28,7 @@ pub struct Look<'a> {
     pub hyperlinks: bool,
     /// Text before each line of a code block in Markdown.
     pub code_indent: &'a str,
+    pub diagrams: Diagrams,
     /// True if tool output is shown in full.
     pub is_open: bool,
     pub hides_thinking: bool,
@@ -65,6 +66,7 @@ impl<'a> Look<'a> {
             width,
             hyperlinks: false,
             code_indent: "  ",
+            diagrams: Diagrams::Final,
             is_open: false,
             hides_thinking: false,
             thinking_label: THINKING,
@@ -101,6 +103,7 @@ impl<'a> Look<'a> {
             width,
             hyperlinks: self.hyperlinks,
             code_indent: self.code_indent,
+            diagrams: self.diagrams,
             base,
             is_plain: self.is_plain,
         }
@@ -199,6 +202,7 @@ impl Kept {
             width: self.layout.width,
             hyperlinks: self.hyperlinks,
             code_indent: &self.layout.code_indent,
+            diagrams: self.layout.diagrams,
             is_open: self.layout.is_open,
             hides_thinking: self.layout.hides_thinking,
             thinking_label: &self.layout.thinking_label,
@@ -219,6 +223,7 @@ impl Kept {
 pub struct Layout {
     theme: Theme,
     code_indent: String,
+    diagrams: Diagrams,
     width: usize,
     is_open: bool,
     hides_thinking: bool,
@@ -236,6 +241,7 @@ impl Layout {
         Self {
             theme: look.theme.clone(),
             code_indent: look.code_indent.to_owned(),
+            diagrams: look.diagrams,
             width: look.width,
             is_open: look.is_open,
             hides_thinking: look.hides_thinking,
@@ -250,7 +256,7 @@ impl Layout {
 
     pub fn is_of(&self, look: &Look<'_>) -> bool {
         (self.width, self.is_open, self.hides_thinking) == (look.width, look.is_open, look.hides_thinking)
-            && (self.is_plain, self.pad) == (look.is_plain, look.pad)
+            && (self.is_plain, self.pad, self.diagrams) == (look.is_plain, look.pad, look.diagrams)
             && (self.is_compact, self.has_backgrounds) == (look.is_compact, look.has_backgrounds)
             && (&*self.code_indent, &*self.thinking_label) == (look.code_indent, look.thinking_label)
             && self.drawn == look.drawings.count()

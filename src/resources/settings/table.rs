@@ -165,6 +165,7 @@ pub const GROUPS: &[Group] = &[
         key("terminal.images", FlagOr(&["kitty", "iterm2", "auto"]), Preset::Text("auto"), "how images are sent to the terminal"),
         key("terminal.trueColor", FlagOr(AUTO), Preset::Text("auto"), "24-bit colours"),
         key("markdown.codeBlockIndent", Text, Preset::Text("  "), "put before each line of code"),
+        key("markdown.mermaid", OneOf(&["off", "final", "streaming"]), Preset::Text("final"), "draw Mermaid diagrams: never; when they are complete; also while they arrive"),
     ]},
     Group { title: "Images", keys: &[
         key("images.autoResize", Flag, Preset::Flag(true), "make images small enough for the model"),

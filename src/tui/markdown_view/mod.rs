@@ -11,6 +11,7 @@ pub use stream::Stream;
 
 use super::highlight::Highlighter;
 use super::line::Line;
+use super::mermaid;
 use super::style::{Attributes, Style};
 use super::theme::{Role, Theme};
 use super::wrap::wrap;
@@ -31,10 +32,22 @@ pub struct Look<'a> {
     pub hyperlinks: bool,
     /// Text before each line of code.
     pub code_indent: &'a str,
+    pub diagrams: Diagrams,
     /// Style of text without markup.
     pub base: Style,
     /// True if nothing is drawn with lines, such as for a screen reader.
     pub is_plain: bool,
+}
+
+/// When Mermaid code is drawn instead of shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Diagrams {
+    Off,
+    /// Once it is complete.
+    #[default]
+    Final,
+    /// While it arrives too, as far as it can be drawn.
+    Streaming,
 }
 
 /// The lines of a whole text.
@@ -82,8 +95,10 @@ impl<'a> Look<'a> {
                 }
             }
             Block::Code { language, text } => {
-                let mut highlighter = Highlighter::new(language);
-                self.code(text, &mut highlighter, out);
+                if let Some(diagram) = self.diagram(language, text) {
+                    return out.extend(diagram);
+                }
+                self.code(text, &mut Highlighter::new(language), out);
             }
             Block::Quote(inside) => self.quote(inside, out),
             Block::List(list) => self.list(list, out),
@@ -95,6 +110,32 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// True if code could be drawn as a diagram.
+    fn is_diagram(&self, language: &str, text: &str) -> bool {
+        self.diagrams != Diagrams::Off
+            && language.split_whitespace().next() == Some("mermaid")
+            && text.len() <= mermaid::BYTES_MAX
+    }
+
+    fn diagram(&self, language: &str, text: &str) -> Option<Vec<Line>> {
+        let indent = self.indent();
+        let room = self.width.saturating_sub(indent.width());
+        let rows = Some(text).filter(|text| self.is_diagram(language, text));
+        let rows = rows.and_then(|text| mermaid::draw(text, room, self.is_plain))?;
+        let line = |row: String| {
+            let mut line = indent.clone();
+            line.push(&row, self.base);
+            line
+        };
+        Some(rows.into_iter().map(line).collect())
+    }
+
+    /// The indent of code, if there is room for it.
+    fn indent(&self) -> Line {
+        let indent = Line::of(self.code_indent, self.base);
+        if indent.width() + CONTENT_MIN > self.width { Line::new() } else { indent }
+    }
+
     fn code(&self, text: &str, highlighter: &mut Highlighter, out: &mut Vec<Line>) {
         match text.is_empty() {
             true => out.push(Line::new()),
@@ -103,10 +144,7 @@ impl<'a> Look<'a> {
     }
 
     fn code_lines(&self, text: &str, highlighter: &mut Highlighter, out: &mut Vec<Line>) {
-        let mut indent = Line::of(self.code_indent, self.base);
-        if indent.width() + CONTENT_MIN > self.width {
-            indent = Line::new();
-        }
+        let indent = self.indent();
         for code in text.split('\n') {
             let mut line = Line::new();
             highlighter.line(code, self.theme, &mut line);

@@ -2,9 +2,9 @@
 //!
 //! Final lines can be printed; together they equal the lines of the whole text. Only the last block can
 //! change, and of a code block only its last line, however long it is: so the cost is that of the new text
-//! and of the open block.
+//! and of the open block. Code that may become a diagram is short, and stays open until its end.
 
-use super::{Look, blocks};
+use super::{Diagrams, Look, blocks};
 use crate::markdown::{Block, Growing};
 use crate::tui::highlight::Highlighter;
 use crate::tui::line::Line;
@@ -33,7 +33,8 @@ impl Stream {
         for block in self.growing.take_closed() {
             self.close(&block, look, &mut out);
         }
-        if let Some((language, text)) = self.growing.open_code() {
+        let code = self.growing.open_code();
+        if let Some((language, text)) = code.filter(|(language, text)| !look.is_diagram(language, text)) {
             let code = self.code.get_or_insert_with(|| {
                 separate(&mut self.has_blocks, &mut out);
                 Code { given: 0, highlighter: Highlighter::new(language) }
@@ -56,9 +57,25 @@ impl Stream {
             code.clone().rest(text, look, &mut out);
         } else if !self.growing.open().is_empty() {
             separate(&mut self.has_blocks.clone(), &mut out);
-            out.extend(blocks(self.growing.open(), look, true));
+            out.extend(self.open_blocks(look));
         }
         out
+    }
+
+    fn open_blocks(&self, look: &Look<'_>) -> Vec<Line> {
+        let is_drawn = look.diagrams == Diagrams::Streaming;
+        let look = if is_drawn { *look } else { Look { diagrams: Diagrams::Off, ..*look } };
+        let (Some((language, _)), Some(text)) =
+            (self.growing.open_code(), self.growing.open_code_without_end())
+        else {
+            return blocks(self.growing.open(), &look, true);
+        };
+        let lines = self.growing.open_code_lines().unwrap_or_default();
+        look.diagram(language, lines).unwrap_or_else(|| {
+            let mut out = Vec::new();
+            look.code(text, &mut Highlighter::new(language), &mut out);
+            out
+        })
     }
 
     /// Ends the text; returns the lines that were not final.

@@ -8,7 +8,15 @@ use std::sync::LazyLock;
 static DARK: LazyLock<Theme> = LazyLock::new(Theme::dark);
 
 fn look(width: usize) -> Look<'static> {
-    Look { theme: &DARK, width, hyperlinks: false, code_indent: "  ", base: Style::PLAIN, is_plain: false }
+    Look {
+        theme: &DARK,
+        width,
+        hyperlinks: false,
+        code_indent: "  ",
+        diagrams: Diagrams::Final,
+        base: Style::PLAIN,
+        is_plain: false,
+    }
 }
 
 #[track_caller]
@@ -161,6 +169,29 @@ fn half_of_a_fence_is_not_shown_while_it_comes() {
 }
 
 #[test]
+fn diagrams_are_drawn_when_they_are_complete() {
+    let fence = |code: &str| format!("x\n```mermaid\n{code}\n```\ny");
+    let source = fence("graph LR\nA --> B");
+    check(&source, 40, &["x", "", "  ┌───┐   ┌───┐", "  │ A ├──▶│ B │", "  └───┘   └───┘", "", "y"]);
+    check(&fence("pie\n\"a\" : 1"), 12, &["x", "", "  pie", "  \"a\" : 1", "", "y"]);
+    check(&fence("graph LR\nA -->"), 40, &["x", "", "  graph LR", "  A -->", "", "y"]);
+    check(&fence(&"%".repeat(9000)), 9004, &["x", "", &format!("  {}", "%".repeat(9000)), "", "y"]);
+    let shown = |text: &str, diagrams: Diagrams| {
+        let look = Look { diagrams, ..look(40) };
+        let mut stream = Stream::default();
+        assert_eq!(stream.push(text, &look), []);
+        stream.open(&look).iter().map(|line| line.text().to_owned()).collect::<Vec<_>>()
+    };
+    let growing = "```mermaid\ngraph LR\nA --> B\n``";
+    let code = ["  graph LR", "  A --> B"];
+    assert_eq!(shown(growing, Diagrams::Final), code);
+    assert_eq!(shown(growing, Diagrams::Streaming)[1], "  │ A ├──▶│ B │");
+    assert_eq!(shown("- ```mermaid\n  graph LR\n  A --> B\n", Diagrams::Final)[0], "-   graph LR");
+    let off = lines(&source, &Look { diagrams: Diagrams::Off, ..look(40) });
+    assert_eq!(off[2].text(), code[0]);
+}
+
+#[test]
 fn styles_add_up() {
     let base = Style::foreground(Color::Indexed(3)).with(Attributes::ITALIC);
     let all = lines("a **b `c`**", &Look { base, ..look(40) });
@@ -190,7 +221,7 @@ fn markup() -> impl Strategy<Value = String> {
         "(\n|\n\n|  \n)",
         "\n(- |1\\. |> |# |### |```|```rust|    |\\| ?a ?\\| ?b\n\\|-\\|-:\n\\|)",
         "(\\$|\\$\\$|\n\\$\\$\n|\\\\\\(|\\\\\\)|\\\\\\[|\n\\\\\\]|\\\\frac|\\\\begin\\{cases\\}|\\\\end\\{cases\\}|\\\\\\\\)",
-        "(\\*\\*|_|`|~~|\\[a\\]\\(http://b.c\\)|!\\[a\\]\\(b\\)|\\| |\n```\n|---|\t|- \\[x\\] )",
+        "(\n```mermaid\n|graph LR\n|\nA --> [BC]\n|\\*\\*|_|`|~~|\\[a\\]\\(http://b.c\\)|!\\[a\\]\\(b\\)|\\| |\n```\n|---|\t|- \\[x\\] )",
     ];
     prop::collection::vec(part, 0..25).prop_map(|parts| parts.concat())
 }

@@ -31,6 +31,7 @@ const USUAL: &[(&str, &str)] = &[
     ("enableSkillCommands", "Skill commands"),
     ("editorPaddingX", "Editor padding"),
     ("outputPad", "Output padding"),
+    ("markdown.mermaid", "Mermaid diagrams"),
     ("autocompleteMaxVisible", "Autocomplete max items"),
     ("terminal.showTerminalProgress", "Terminal progress"),
     ("steeringMode", "Steering mode"),

@@ -5,6 +5,7 @@ use crate::mode::interactive::keymap::defaults;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::control::user_message;
 use crate::runtime::outline::{Item, Preview};
+use crate::tui::markdown_view::Diagrams;
 use crate::tui::theme::Theme;
 use std::path::Path;
 
@@ -47,6 +48,7 @@ fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
     let (theme, keymap) = (Theme::dark(), defaults());
     let look = Look {
         code_indent: "",
+        diagrams: Diagrams::Final,
         cwd: Path::new("/"),
         home: Path::new("/"),
         ..Look::testing(&theme, &keymap, columns)
