@@ -133,6 +133,33 @@ fn a_step_of_the_wheel_is_as_long_as_the_setting_says() {
 }
 
 #[test]
+fn in_fullscreen_mode_the_mouse_selects_and_copies() {
+    let (world, _server) = world([Reply::text("Take apple pie.")]);
+    let screen = Screen::start(world.pi().words("--model mock/m1 --tui-mode fullscreen"));
+    screen.wait_for("m1");
+    screen.send("hello");
+    let shown = screen.wait_for("Worked");
+    let row = shown.lines().position(|line| line.contains("apple")).unwrap() + 1;
+    let column = shown.lines().find_map(|line| line.find("apple")).unwrap() + 1;
+    screen.type_keys(&format!("\x1b[<0;{column};{row}M\x1b[<32;{};{row}M", column + 8));
+    screen.type_keys(&format!("\x1b[<0;{};{row}m", column + 8));
+    screen.wait_for("Copied to clipboard");
+    let raw = String::from_utf8_lossy(&screen.raw()).into_owned();
+    // "apple pie", in inverse and in the terminal's clipboard.
+    assert!(raw.contains("\x1b]52;c;YXBwbGUgcGll\x07"), "{raw}");
+    assert!(raw.contains("\x1b[0;7;") && raw.contains("mapple pie\x1b[0"), "{raw}");
+    // Escape, which can be told from the beginning of a sequence.
+    screen.type_keys("\x1b[27udraft");
+    screen.wait_for("draft");
+    // Ctrl+U.
+    screen.type_keys("\x15");
+    let raw = screen.quit();
+    let (_, after) = raw.split_once("\x1b]52;c;").unwrap();
+    let (after, _) = after.rsplit_once("\x1b[?1049l").unwrap();
+    assert!(after.contains("apple pie."), "it is drawn without a selection: {after}");
+}
+
+#[test]
 fn fullscreen_mode_can_be_left_without_a_trace() {
     let (world, _server) = world([Reply::text("Seen once.")]);
     let settings = json!({"tuiMode": "fullscreen", "fullscreenExitOutput": "resume-hint"});

@@ -26,7 +26,7 @@ const EDITOR_ROWS_MIN: usize = 5;
 const ABOUT_MIN: usize = 8;
 
 /// Two presses within this time count as a double press.
-const DOUBLE: Duration = Duration::from_millis(500);
+pub const DOUBLE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub struct Composer {

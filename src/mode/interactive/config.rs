@@ -61,6 +61,8 @@ pub struct Options {
     pub scrollbar: String,
     /// Lines scrolled by a step of the mouse wheel.
     pub wheel_lines: usize,
+    /// True if what is selected with the mouse is copied at once.
+    pub copies_selection: bool,
     /// Maximum width of an image in cells.
     image_columns: usize,
 }
@@ -113,6 +115,7 @@ impl UiConfig {
             wants_fullscreen: text("tuiMode") == Some("fullscreen") && !is_dumb(),
             scrollbar: text("fullscreenScrollbar").unwrap_or("auto").to_owned(),
             wheel_lines: count(settings, "fullscreenWheelScrollLines").unwrap_or(WHEEL_LINES),
+            copies_selection: flag(settings, "fullscreenCopyOnSelect").unwrap_or(true),
             image_columns: count(settings, "terminal.imageWidthCells").unwrap_or(60),
         };
         let mut problems = self.read_keys();

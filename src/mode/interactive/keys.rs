@@ -8,6 +8,7 @@ use super::composer::Completed;
 use super::config;
 use super::keymap::{AppAction, MAIN};
 use super::news::carry_out;
+use super::scroll::{Pages, Scroll};
 use super::surface;
 use super::viewer::Asked;
 use crate::runtime::control::Streaming;
@@ -50,7 +51,7 @@ pub fn handle(app: &mut App, input: Input, now: Instant) {
         },
         Input::Focus(focused) => app.status.is_focused = focused,
         Input::Reply(reply) => take_reply(app, &reply),
-        Input::Mouse(mouse) if app.config.is_fullscreen => scroll(app, mouse, now),
+        Input::Mouse(mouse) if app.config.is_fullscreen => use_mouse(app, mouse, now),
         Input::Mouse(_) => {}
     }
 }
@@ -134,6 +135,11 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
     let keymap = &app.config.keymap;
     if app.config.is_fullscreen {
         let look = app.config.window_look();
+        let take_away = |window: &mut Scroll, _: &Pages<'_>| is_escape && window.deselect();
+        if app.view.with_window(look, now, take_away) && app.control.is_idle() {
+            return;
+        }
+        let look = app.config.window_look();
         if app.view.with_window(look, now, |window, pages| window.key(key, keymap, pages)) {
             return;
         }
@@ -146,15 +152,35 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
     edit(app, key, now);
 }
 
-fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
+fn use_mouse(app: &mut App, mouse: Mouse, now: Instant) {
     let steps = if mouse.modifiers.has(Modifiers::ALT) { WHEEL_WITH_ALT } else { 1 };
     let lines = (app.config.options.wheel_lines * steps).cast_signed();
     let by = match mouse.kind {
         MouseKind::ScrollUp => -lines,
         MouseKind::ScrollDown => lines,
-        _ => return,
+        _ if app.view.has_viewer() => return,
+        _ => {
+            let select = |window: &mut Scroll, pages: &Pages<'_>| window.select(mouse, pages, now);
+            if app.view.with_window(app.config.window_look(), now, select)
+                && app.config.options.copies_selection
+            {
+                copy_selection(app, now);
+            }
+            return;
+        }
     };
     app.view.with_window(app.config.window_look(), now, |window, pages| window.scroll(by, pages));
+}
+
+/// Copies what is selected with the mouse. False if nothing is.
+fn copy_selection(app: &mut App, now: Instant) -> bool {
+    let look = app.config.window_look();
+    let text = app.view.with_window(look, now, |window, pages| window.selected(pages));
+    let is_selected = text.is_some();
+    if let Some(text) = text {
+        clipboard::copy(app, text, "Copied to clipboard");
+    }
+    is_selected
 }
 
 fn edit(app: &mut App, key: &Key, now: Instant) {
@@ -238,6 +264,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
         AppAction::SESSION_FORK => "/fork",
         AppAction::SESSION_RESUME => "/resume",
         AppAction::MODEL_SELECT => "/model",
+        AppAction::MESSAGE_COPY if app.config.is_fullscreen && copy_selection(app, now) => return,
         AppAction::MESSAGE_COPY => "/copy",
         _ => return,
     };

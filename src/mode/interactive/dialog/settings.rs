@@ -49,6 +49,7 @@ const USUAL: &[(&str, &str)] = &[
     ("fullscreenExitOutput", "Fullscreen exit output"),
     ("fullscreenScrollbar", "Fullscreen scrollbar"),
     ("fullscreenWheelScrollLines", "Fullscreen wheel lines"),
+    ("fullscreenCopyOnSelect", "Fullscreen copy on select"),
     ("theme", "Theme"),
 ];
 

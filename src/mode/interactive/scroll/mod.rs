@@ -4,6 +4,8 @@
 //! any length opens immediately. At the end the view follows new items. A search lays out everything once, on
 //! a separate thread.
 
+mod selection;
+
 use super::conversation::Conversation;
 use super::feed::Feed;
 use super::keymap::{AppAction, VIEWER, VIEWER_SEARCH};
@@ -11,10 +13,11 @@ use super::look::{Kept, Layout, Look};
 use super::search::{Field, Search};
 use super::transcript::{Live, Transcript};
 use crate::runtime::control::Control;
-use crate::tui::key::Key;
+use crate::tui::key::{Key, Mouse, MouseKind};
 use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
 use crate::tui::select::Entered;
+use selection::{Row, Selection};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +33,9 @@ pub struct Scroll {
     first: (usize, usize),
     /// Number of rows when last drawn.
     rows: usize,
+    /// Item and line of each row when last drawn.
+    seen: Vec<Row>,
+    selection: Option<Selection>,
     pub laid_out: Option<Layout>,
     cache: HashMap<usize, Rc<[Line]>>,
     pub search: Option<Search>,
@@ -99,6 +105,7 @@ impl Pages<'_> {
 impl Scroll {
     pub fn forget(&mut self) {
         self.cache.clear();
+        self.selection = None;
         // What was found was found in other lines.
         if let Some(search) = &mut self.search {
             search.is_stale = true;
@@ -273,13 +280,19 @@ impl Scroll {
         }
         let seen = self.seen(pages, rows);
         self.first = seen.first().map_or((0, 0), |&(item, line, _)| (item, line));
-        let search = self.search.as_ref();
-        seen.into_iter()
-            .map(|(item, number, line)| match search {
+        self.seen = seen.iter().map(|&(item, line, _)| (item, line)).collect();
+        let (search, selection) = (self.search.as_ref(), self.selection.as_ref());
+        let marked = |(item, number, line): (usize, usize, Line)| {
+            let line = match search {
                 Some(search) => search.mark(item, number, line, &pages.look),
                 None => line,
-            })
-            .collect()
+            };
+            match selection {
+                Some(selection) => selection.mark((item, number), line),
+                None => line,
+            }
+        };
+        seen.into_iter().map(marked).collect()
     }
 
     /// Scrolls by lines; up if negative.
@@ -314,6 +327,63 @@ impl Scroll {
             }
         }
         self.top = Top::At { item, line };
+    }
+
+    /// Selects with the mouse. True if a selection was completed.
+    pub fn select(&mut self, mouse: Mouse, pages: &Pages<'_>, now: Instant) -> bool {
+        let row = usize::from(mouse.row);
+        match mouse.kind {
+            MouseKind::Release(_) => return self.selection.as_mut().is_some_and(Selection::release),
+            MouseKind::Press(0) if row >= self.rows => self.selection = None,
+            MouseKind::Press(0) | MouseKind::Drag(0) => {
+                let Some(&place) = self.seen.get(row).or(self.seen.last()) else {
+                    return false;
+                };
+                // Below the last line is its end.
+                let cell = if row < self.seen.len() { usize::from(mouse.column) } else { usize::MAX };
+                let line = self.lines(place.0, pages).get(place.1).cloned().unwrap_or_default();
+                if mouse.kind == MouseKind::Press(0) {
+                    let last = self.selection.as_ref();
+                    self.selection = Some(Selection::press(last, place, cell, &line, now));
+                } else if let Some(selection) = &mut self.selection {
+                    selection.drag(place, cell, &line);
+                    match row {
+                        0 => self.scroll(-1, pages),
+                        row if row >= self.rows => self.scroll(1, pages),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// The selected text.
+    pub fn selected(&mut self, pages: &Pages<'_>) -> Option<String> {
+        let selection = self.selection.filter(|selection| selection.is_shown)?;
+        let (first, last) = selection.rows();
+        let mut out: Vec<String> = Vec::new();
+        for item in first.0..=last.0 {
+            let lines = self.lines(item, pages);
+            let start = if item == first.0 { first.1 } else { 0 };
+            let end = if item == last.0 { lines.len().min(last.1 + 1) } else { lines.len() };
+            for number in start..end {
+                let text = lines.get(number).map(|line| selection.text((item, number), line));
+                out.extend(text.map(str::to_owned));
+            }
+        }
+        // Rows from their first cell on have the margin of messages.
+        let margin = " ".repeat(pages.look.pad);
+        for row in out.iter_mut().skip(usize::from(!selection.is_from_margin())) {
+            *row = row.strip_prefix(&margin).unwrap_or(row).to_owned();
+        }
+        Some(out.join("\n")).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Takes the selection away. True if there was one to see.
+    pub fn deselect(&mut self) -> bool {
+        self.selection.take().is_some_and(|selection| selection.is_shown)
     }
 
     /// Scrolls to the prompt above the topmost row, or the next below.

@@ -6,6 +6,7 @@ use crate::mode::interactive::screen::Frame;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::control::user_message;
 use crate::tui::key::Input;
+use crate::tui::style::Attributes;
 use serde_json::json;
 
 /// Alternating prompts and answers, `count` of each.
@@ -183,4 +184,79 @@ fn ctrl_o_opens_the_viewer_and_keys_close_it() {
         bench.press(keys);
         assert!(!bench.app.is_full(0, Instant::now()), "{keys}");
     }
+}
+
+/// Presses and drags the left button: `p5,3` at column 5 and row 3, `d` and `r` likewise; `w` goes up.
+#[track_caller]
+fn selected(window: &mut Window, keys: &str) -> Option<String> {
+    window.frame();
+    let now = Instant::now();
+    for key in keys.split_whitespace() {
+        window.look_at(|scroll, pages, _| {
+            let Some((kind, place)) = key.split_at_checked(1).filter(|(kind, _)| *kind != "w") else {
+                return scroll.scroll(-1, pages);
+            };
+            let kind = match kind {
+                "p" => MouseKind::Press(0),
+                "d" => MouseKind::Drag(0),
+                _ => MouseKind::Release(0),
+            };
+            let (column, row) = place.split_once(',').unwrap();
+            let (column, row) = (column.parse().unwrap(), row.parse().unwrap());
+            let mouse = Mouse { kind, column, row, modifiers: crate::tui::key::Modifiers::NONE };
+            let is_done = scroll.select(mouse, pages, now);
+            assert!(!is_done || kind == MouseKind::Release(0));
+        });
+        window.frame();
+    }
+    window.look_at(|scroll, pages, _| scroll.selected(pages))
+}
+
+#[test]
+fn the_mouse_selects_text() {
+    let at = |rows: &[String], text: &str| rows.iter().rposition(|row| row == text).unwrap();
+    let rows = Window::new(3).frame();
+    let (answer, more) = (at(&rows, "answer 2 end"), at(&rows, "more"));
+    assert_eq!(more, answer + 2);
+    for (keys, expected) in [
+        // The margin is one cell wide.
+        (format!("p1,{answer} d6,{answer} r6,{answer}"), Some("answer")),
+        (format!("p6,{answer} d1,{answer} r1,{answer}"), Some("answer")),
+        (format!("p8,{answer} d2,{more} r2,{more}"), Some("2 end\n\nmo")),
+        (format!("p2,{more} d8,{answer} r8,{answer}"), Some("2 end\n\nmo")),
+        (format!("p1,{answer} r1,{answer}"), None),
+        (format!("p3,{answer} r3,{answer} p3,{answer} r3,{answer}"), Some("answer")),
+        (format!("p3,{answer} r3,{answer} p3,{answer} d11,{answer} r11,{answer}"), Some("answer 2 end")),
+        (format!("p3,{answer} p3,{answer} p3,{answer} r3,{answer}"), Some("answer 2 end")),
+        // A fourth click begins anew.
+        (format!("p3,{answer} p3,{answer} p3,{answer} p3,{answer} r3,{answer}"), None),
+        (format!("p1,{answer} d6,{answer} r6,{answer} p1,{answer} r1,{answer}"), None),
+        (format!("p1,{answer} d6,{answer} r6,{answer} p1,11"), None),
+        // It stays with its text, and a drag without the button is none.
+        (format!("p1,{answer} d6,{answer} r6,{answer} w d9,{answer}"), Some("answer")),
+        (format!("p1,{answer} d500,600 r0,600"), Some("answer 2 end\n\nmore")),
+    ] {
+        assert_eq!(selected(&mut Window::new(3), &keys).as_deref(), expected, "{keys}");
+    }
+    let mut window = Window::new(3);
+    selected(&mut window, &format!("p1,{answer} d6,{answer}"));
+    let feed = window.bench.app.threads.feed.clone();
+    let lines = window.look_at(|scroll, pages, _| {
+        scroll.look_for(pages, &feed);
+        scroll.frame(pages, 10)
+    });
+    let is_inverse = |span: &crate::tui::line::Span<'_>| span.style.attributes.has(Attributes::INVERSE);
+    let inverse: Vec<&str> =
+        lines.iter().flat_map(Line::spans).filter(is_inverse).map(|span| span.text).collect();
+    assert_eq!(inverse, ["answer"]);
+    assert!(window.look_at(|scroll, _, _| scroll.deselect()));
+    assert!(!window.look_at(|scroll, _, _| scroll.deselect()));
+}
+
+#[test]
+fn dragging_past_the_edge_scrolls() {
+    let mut window = Window::new(20);
+    let drags = "d0,0 ".repeat(60);
+    let text = selected(&mut window, &format!("p5,9 {drags}")).unwrap();
+    assert!(text.contains("prompt 10 end") && text.contains("answer 18 end"), "{text}");
 }
