@@ -11,6 +11,7 @@ use super::terminal::{Drawn, Terminal};
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
 use crate::runtime::CancelToken;
 use crate::runtime::backend::{Backend, Child, DirEntry, Kind, ShellCommand, Source, Stat};
+use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::sandbox::Sandbox;
 use serde_json::{Value, json};
 use std::io::{self, Cursor, Read};
@@ -27,30 +28,22 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The editor's files for the tools of a session.
 pub struct Files {
     peer: Peer,
-    /// The session's id, once it is open.
-    session: OnceLock<String>,
+    /// The session's id and handle, once it is open.
+    session: OnceLock<(String, WeakControl)>,
     /// The session's folders, by their real paths.
     folders: Mutex<Vec<PathBuf>>,
-    /// Token of the current prompt.
-    cancel: Mutex<CancelToken>,
-    /// Calls with a terminal of the editor.
+    /// Calls that the editor draws.
     pub drawn: Drawn,
 }
 
 impl Files {
     pub fn new(peer: Peer) -> Self {
-        Self {
-            peer,
-            session: OnceLock::new(),
-            folders: Mutex::default(),
-            cancel: Mutex::default(),
-            drawn: Drawn::default(),
-        }
+        Self { peer, session: OnceLock::new(), folders: Mutex::default(), drawn: Drawn::default() }
     }
 
-    /// Sets the id of the session.
-    pub fn serve(&self, id: String) {
-        let _ = self.session.set(id);
+    /// Sets the session.
+    pub fn serve(&self, id: String, control: &Control) {
+        let _ = self.session.set((id, control.downgrade()));
     }
 
     /// Sets the folders of the session, by their real paths.
@@ -62,19 +55,15 @@ impl Files {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the token that cancels later waits for the editor.
-    pub fn begin(&self, cancel: CancelToken) {
-        *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
-    }
-
     /// A backend that uses the editor first and `below` as a fallback.
     pub fn over(self: Arc<Self>, below: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(EditorBackend { files: self, below })
     }
 
+    /// Cancels waits for the editor: whatever has begun the run, its end is the editor's wish.
     fn cancel(&self) -> CancelToken {
-        let cancel = self.cancel.lock();
-        cancel.unwrap_or_else(PoisonError::into_inner).clone()
+        let control = self.session.get().and_then(|(_, control)| control.upgrade());
+        control.map(|control| control.run_token()).unwrap_or_default()
     }
 
     /// Sends a request to the editor. `None` if the method is not supported.
@@ -101,7 +90,7 @@ struct EditorBackend {
 impl EditorBackend {
     /// The session's id, if `path` is in one of its folders.
     fn session(&self, path: &Path) -> Option<&str> {
-        let id = self.files.session.get()?;
+        let (id, _) = self.files.session.get()?;
         let real = self.below.canonical(path).ok()?;
         self.files.folders().iter().any(|folder| real.starts_with(folder)).then_some(id)
     }
@@ -204,11 +193,11 @@ impl Backend for EditorBackend {
     /// is outside of, and not what needs an input.
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>> {
         let Files { peer, session, drawn, .. } = &*self.files;
-        if let Some(id) = session.get()
+        if let Some((id, _)) = session.get()
             && peer.capabilities().terminals
             && self.below.sandbox().is_none()
             && command.input.is_none()
-            && !command.call.is_empty()
+            && drawn.is_announced(&command.call)
             && let Some(terminal) = Terminal::start(peer, id, command, &self.files.cancel())?
         {
             drawn.add(&command.call);

@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
 /// The version of the protocol.
@@ -64,6 +64,8 @@ pub struct Setup {
 pub struct Open {
     pub control: Control,
     pub jobs: Sender<Job>,
+    /// Of the prompt that is being answered.
+    pub turn: Weak<()>,
     pub modes: Option<Modes>,
     /// The mode that the editor knows of.
     told_mode: &'static str,
@@ -89,9 +91,9 @@ impl Sessions {
 
     /// Tells the options of a session anew.
     pub fn tell_options(&self, id: &str, peer: &Peer) {
-        let open = self.lock();
-        if let Some(Open { control, modes, .. }) = open.get(id) {
-            let options = option::list(control, modes.as_ref());
+        let options =
+            self.lock().get(id).map(|Open { control, modes, .. }| option::list(control, modes.as_ref()));
+        if let Some(options) = options {
             peer.update(id, &json!({"sessionUpdate": "config_option_update", "configOptions": options}));
         }
     }
@@ -102,8 +104,9 @@ impl Sessions {
         let Some(Open { control, told_mode, .. }) = open.get_mut(id) else { return };
         let mode = mode::current(control);
         if std::mem::replace(told_mode, mode) != mode {
-            peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
+            // The editor may read slowly.
             drop(open);
+            peer.update(id, &json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
             self.tell_options(id, peer);
         }
     }
@@ -321,7 +324,7 @@ impl<H: Host> Opener<H> {
         let session = self.host.open(&cwd, stored, &folders, over, &self.cancel)?;
         let (control, workspace) = (session.control().clone(), session.workspace().clone());
         let id = session.header().id;
-        files.serve(id.clone());
+        files.serve(id.clone(), &control);
         take_folders(&control, &files, &folders);
         control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
@@ -347,7 +350,8 @@ impl<H: Host> Opener<H> {
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
         mode::ask_by_default(&control);
         let (modes, told_mode) = (Modes::of(&control), mode::current(&control));
-        let open = Open { modes, told_mode, control, jobs, workspace, files, lend, ui, worker };
+        let turn = Weak::new();
+        let open = Open { modes, told_mode, control, jobs, turn, workspace, files, lend, ui, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }

@@ -21,14 +21,16 @@ struct Lasting<'a> {
 }
 
 impl<'a> Lasting<'a> {
-    /// The answers that are offered: the narrowest rule for each scope, the widest one for the session, and no.
+    /// The answers that are offered: the narrowest rule for each scope, the widest one for the session alone, and no.
     fn of(always: &'a [Always], is_trusted: bool) -> Vec<Self> {
         let Some((narrow, wide)) = always.split_first() else { return Vec::new() };
         let lasting = |effect, scope, about| Self { effect, scope, about };
         let allow = |scope| lasting(Effect::Allow, scope, narrow);
         let mut all = vec![allow(Scope::Session)];
-        all.extend(is_trusted.then(|| allow(Scope::Folder)));
-        all.push(allow(Scope::User));
+        if !wide.is_empty() {
+            all.extend(is_trusted.then(|| allow(Scope::Folder)));
+            all.push(allow(Scope::User));
+        }
         all.extend(wide.iter().map(|wide| lasting(Effect::Allow, Scope::Session, wide)));
         all.push(lasting(Effect::Deny, Scope::Session, narrow));
         all

@@ -16,6 +16,7 @@ use crate::runtime::control::{Begin, Control, user_message};
 use crossbeam_channel::{Sender, TrySendError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub struct Server {
     pub peer: Peer,
@@ -94,8 +95,9 @@ impl Server {
             Ok(prompt) => prompt,
             Err(reason) => return reply.fail(INVALID_PARAMS, reason),
         };
-        let sessions = self.sessions.lock();
-        let open = match session_id(params).and_then(|id| sessions.get(id).ok_or_else(|| no_session(id))) {
+        let mut sessions = self.sessions.lock();
+        let open = match session_id(params).and_then(|id| sessions.get_mut(id).ok_or_else(|| no_session(id)))
+        {
             Ok(open) => open,
             Err(failure) => return reply.refuse(&failure),
         };
@@ -106,12 +108,17 @@ impl Server {
             prompt.text = text;
         }
         let nothing = || user_message(String::new(), Vec::new());
-        match open.control.begin(None, nothing, &mut |_| {}) {
-            Ok(Begin::Run(ticket)) => {
+        let is_free = open.turn.strong_count() == 0;
+        match is_free.then(|| open.control.begin(None, nothing, &mut |_| {})) {
+            Some(Ok(Begin::Run(ticket))) => {
                 reply.end_by(ticket.cancel.clone());
                 let job = match is_command {
                     true => Job::Command { ticket, text: prompt.text, reply },
-                    false => Job::Prompt { ticket, prompt, reply },
+                    false => {
+                        let turn = Arc::default();
+                        open.turn = Arc::downgrade(&turn);
+                        Job::Prompt { ticket, prompt, turn, reply }
+                    }
                 };
                 if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
                     open.jobs.try_send(job)

@@ -8,9 +8,9 @@ use crate::runtime::CancelToken;
 use crate::runtime::backend::{Child, End, Progress, ShellCommand};
 use crossbeam_channel::{Receiver, Sender, after, at, bounded, never, select};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,22 +21,35 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for the output of a command that was killed: an abort waits for it.
 const LAST_LIMIT: Duration = Duration::from_millis(30);
 
-/// Ids of the tool calls whose output the editor draws. Cheap to clone.
+/// Ids of the tool calls that the editor knows of, each with true if it draws their output. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Drawn(Arc<Mutex<HashSet<String>>>);
+pub struct Drawn(Arc<Mutex<HashMap<String, bool>>>);
 
 impl Drawn {
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn announce(&self, call: &str) {
+        self.calls().entry(call.to_owned()).or_default();
+    }
+
+    /// False for the calls that scripts make.
+    pub fn is_announced(&self, call: &str) -> bool {
+        self.calls().contains_key(call)
+    }
+
     pub fn add(&self, call: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.to_owned());
+        self.calls().insert(call.to_owned(), true);
     }
 
     pub fn has(&self, call: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(call)
+        self.calls().get(call).is_some_and(|is_drawn| *is_drawn)
     }
 
-    /// True for a call that ends now, and is forgotten.
+    /// Forgets a call that ends. True if the editor draws its output.
     pub fn end(&self, call: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(call)
+        self.calls().remove(call).unwrap_or_default()
     }
 }
 
@@ -96,8 +109,12 @@ impl Terminal {
     }
 
     fn output(&self) -> Vec<u8> {
-        let limit = if self.gone.is_cancelled() { LAST_LIMIT } else { LIMIT };
-        let answer = self.peer.ask("terminal/output", &self.named, &CancelToken::new(), Some(limit));
+        // Once the command was told to end, the output is waited for a moment only.
+        let (cancel, limit) = match self.gone.is_cancelled() || self.until.is_some() {
+            true => (CancelToken::new(), LAST_LIMIT),
+            false => (self.gone.clone(), LIMIT),
+        };
+        let answer = self.peer.ask("terminal/output", &self.named, &cancel, Some(limit));
         let Some(Ok(answer)) = answer else { return Vec::new() };
         let text = answer["output"].as_str().unwrap_or_default();
         match answer["truncated"] == true {

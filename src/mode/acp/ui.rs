@@ -67,6 +67,8 @@ impl Ui for EditorUi {
                 let update = notice(self.peer.capabilities(), severity.name(), &message, None);
                 self.update(update);
             }
+            // The editor is told the commands when it gets to know the session.
+            Change::Resources if self.held().is_some() => {}
             Change::Resources => {
                 if let Some(control) = self.control.upgrade() {
                     tell_commands(&self.session, &control, &self.peer);

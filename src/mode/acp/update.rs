@@ -143,6 +143,7 @@ impl Updates {
                 AssistantEvent::ThinkingDelta { delta, .. } => self.think(delta),
                 AssistantEvent::ToolCallStart { id, name, .. } if !id.is_empty() => {
                     self.open.insert(id.clone(), false);
+                    self.drawn.announce(id);
                     let kind = call::kind(&self.describer.describe(name, &Map::new()));
                     self.send(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
                         "name": name, "kind": kind, "status": "pending"}));
@@ -206,6 +207,7 @@ impl Updates {
 
     fn call(&mut self, id: &str, name: &str, arguments: &Map<String, Value>, change: &Change, status: &str) {
         let is_announced = self.open.insert(id.to_owned(), !change.diffs.is_empty()).is_some();
+        self.drawn.announce(id);
         let info = self.describer.describe(name, arguments);
         self.send(json!({
             "sessionUpdate": if is_announced { "tool_call_update" } else { "tool_call" },

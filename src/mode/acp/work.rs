@@ -17,11 +17,14 @@ use crate::runtime::session::Session;
 use crate::runtime::{AgentEvent, CancelToken, Fatal, StopReason, now_iso};
 use crossbeam_channel::{Receiver, select};
 use serde_json::json;
+use std::sync::Arc;
 
 pub enum Job {
     Prompt {
         ticket: Ticket,
         prompt: Prompt,
+        /// The session takes no other prompt while it lives: a command gives the ticket back before it ends.
+        turn: Arc<()>,
         reply: Reply,
     },
     /// A command of pi itself.
@@ -71,9 +74,10 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
             }
         };
         match job {
-            Job::Prompt { ticket, prompt, reply } => {
-                files.begin(ticket.cancel.clone());
-                match answer(&mut session, &mut meter, ticket, prompt, peer, files) {
+            Job::Prompt { ticket, prompt, turn, reply } => {
+                let answered = answer(&mut session, &mut meter, ticket, prompt, peer, files);
+                drop(turn);
+                match answered {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
                     Err((code, reason)) => reply.fail(code, reason),
                 }

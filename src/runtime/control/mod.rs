@@ -155,6 +155,11 @@ impl Control {
         self.guard().helper_turn_ended(usage)
     }
 
+    /// The token of the run that is going on; between runs, one that only the end of the session cancels.
+    pub fn run_token(&self) -> CancelToken {
+        self.state().run.clone().unwrap_or_else(|| self.0.root.child())
+    }
+
     /// Counts a request of a helper that is not a turn.
     pub fn helper_spent(&self, usage: &Usage) {
         self.guard().spend(usage);
