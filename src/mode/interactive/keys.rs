@@ -264,7 +264,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
         AppAction::SESSION_FORK => "/fork",
         AppAction::SESSION_RESUME => "/resume",
         AppAction::MODEL_SELECT => "/model",
-        AppAction::MESSAGE_COPY if app.config.is_fullscreen && copy_selection(app, now) => return,
+        AppAction::MESSAGE_COPY if !app.config.options.copies_selection && copy_selection(app, now) => return,
         AppAction::MESSAGE_COPY => "/copy",
         _ => return,
     };

@@ -77,8 +77,12 @@ impl Selection {
             return 0..0;
         }
         let from = if row == first.row { first.from } else { 0 };
-        let to =
-            if row == last.row { last.to.max(first.to * usize::from(start == end)) } else { line.width() };
+        let to = match row == end {
+            // A word may reach further than what is selected after it.
+            true if start == end => first.to.max(last.to),
+            true => last.to,
+            false => line.width(),
+        };
         let from = line.byte_at(from);
         from..line.byte_at(to).max(from)
     }
