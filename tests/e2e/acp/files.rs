@@ -2,7 +2,7 @@
 
 use super::{Answer, Editor};
 use crate::agent::World;
-use crate::server::{Reply, Server};
+use crate::server::{Reply, Server, gate};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -221,4 +221,38 @@ fn with_a_sandbox_the_editor_does_not_write() {
         assert_eq!(results[1], "typed");
         assert_eq!(world.work().join("a.txt").exists(), is_written);
     }
+}
+
+#[test]
+fn a_run_that_begins_by_itself_reads_through_the_editor_after_a_cancelled_prompt() {
+    let (gate_open, gate) = gate();
+    let wait = "while [ ! -e go ]; do sleep 0.02; done";
+    let (world, server) = crate::world([
+        Reply::tool("b", "bash", &json!({"command": wait, "background": true})),
+        Reply::text("started"),
+        Reply::text("half").then_wait(gate),
+        Reply::tool("r", "read", &json!({"path": "a.txt"})),
+        Reply::text("seen"),
+    ]);
+    world.write("a.txt", "on the disk");
+    let mut editor = Editor::start(&world, "--tools +job");
+    editor.initialize(json!({ "fs": both() }));
+    let session = editor.new_session(&world);
+    editor.request("session/set_mode", &json!({"sessionId": session, "modeId": "free"})).result();
+    assert_eq!(editor.prompt(&session, "begin").stopped_by(), "end_turn");
+    let id = editor.send_prompt(&session, "more");
+    editor.until_said("half");
+    editor.notify("session/cancel", &json!({"sessionId": session}));
+    assert_eq!(editor.answer(id).stopped_by(), "cancelled");
+    drop(gate_open);
+    world.write("go", "");
+    let asked = loop {
+        let line = editor.next();
+        if line["method"] == "fs/read_text_file" {
+            break line["id"].clone();
+        }
+    };
+    editor.send_line(&json!({"jsonrpc": "2.0", "id": asked, "result": {"content": "not saved"}}).to_string());
+    editor.until_said("seen");
+    assert!(results(&server).iter().any(|result| result.contains("not saved")), "{:?}", results(&server));
 }
