@@ -234,7 +234,6 @@ fn changed_keys_leave_the_editor_alive() {
         screen.wait_until("the editor answers", |text| {
             text.lines().map(str::trim_end).collect::<String>().contains("alive")
         });
-        screen.kill();
     }
     println!("{} sessions", breeder.count);
 }
