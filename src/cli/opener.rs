@@ -4,9 +4,10 @@ use super::export::redactor;
 use super::mcp;
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
-use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::mode::host::{Host, Listed, Refusal};
 use crate::mode::signal::{self, Watch};
 use crate::resources::dirs::Dirs;
+use crate::runtime::addition::{Lend, LentServer};
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::session::export::{self, Format, Options};
@@ -111,15 +112,15 @@ impl Host for Opener {
     }
 
     fn takes_servers(&self) -> bool {
-        mcp::IS_THERE && !self.launch.no_mcp
+        mcp::IS_THERE && !self.launch.no_mcp && self.launch.may_have_part("mcp")
     }
 
     fn start_servers(
         &mut self,
         session: &Session,
-        lent: Vec<Lent>,
+        lent: Vec<LentServer>,
         cancel: &CancelToken,
-    ) -> Result<Lend, Refusal> {
+    ) -> Result<Option<Lend>, Refusal> {
         let dirs = Dirs::find().map_err(|error| Refusal::Failed(error.to_string()))?;
         Ok(mcp::start(session, &self.launch, &dirs, lent, cancel))
     }

@@ -372,8 +372,18 @@ impl Launch {
     /// True if a part of the program is switched on: `codemode`, `mcp`.
     pub fn has_part(&self, name: &str, settings: &Settings) -> bool {
         let switched_off = settings.texts("extensions").unwrap_or_default();
+        self.is_named(name)
+            || (self.may_have_part(name) && !switched_off.contains(&format!("-builtin:{name}")))
+    }
+
+    /// True if flags do not leave the part out.
+    pub fn may_have_part(&self, name: &str) -> bool {
+        self.is_named(name) || !self.over.resources.no_extensions
+    }
+
+    /// True if a flag names the part.
+    fn is_named(&self, name: &str) -> bool {
         self.builtins.iter().any(|known| known == name)
-            || !(self.over.resources.no_extensions || switched_off.contains(&format!("-builtin:{name}")))
     }
 
     /// Returns an error if there is no model or key for a new session.
