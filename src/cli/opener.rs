@@ -2,6 +2,7 @@
 
 use super::export::redactor;
 use super::mcp;
+use super::model;
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
 use crate::mode::host::{Host, Listed, Refusal};
@@ -17,9 +18,6 @@ use crate::session::{Log, SessionError, upkeep};
 use crate::tools;
 use crate::tools::backend::Over;
 use std::path::{Path, PathBuf};
-
-/// The model of sessions that only run tools and have no key.
-const NO_MODEL: &str = "faux/echo";
 
 pub struct Opener {
     launch: Launch,
@@ -132,9 +130,9 @@ impl Host for Opener {
             Err(Refusal::NoModel(_)) => {}
             opened => return opened,
         }
-        let model = self.launch.over.model.model.replace(NO_MODEL.into());
+        let chosen = self.launch.over.model.model.replace(model::NO_MODEL.into());
         let opened = open(self);
-        self.launch.over.model.model = model;
+        self.launch.over.model.model = chosen;
         opened
     }
 
