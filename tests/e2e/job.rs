@@ -144,7 +144,7 @@ fn kept_jobs_outlive_pi_and_are_found_by_the_next_one() {
     assert_eq!(jobs("send k2 a b").success().stdout, "Sent to k2\n");
     let tail = || jobs("tail k2").success().stdout;
     while !tail().ends_with("up\ngot a b\n") {}
-    assert!(jobs("tail k9").failure(1).stderr.contains("no job \"k9\""));
+    assert!(jobs("tail k9").fails_with(1).stderr.contains("no job \"k9\""));
 
     // One that ends while no pi is there is told to the next one.
     let told = world.pi().words(keep).words("-p go").run().success().stderr;
