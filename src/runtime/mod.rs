@@ -79,7 +79,7 @@ pub use crate::llm::message::{
     AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage,
 };
 pub use crate::llm::model::{Model, ThinkingLevel};
-pub use crate::models::local::explain_refused_tools;
+pub use crate::models::local::{explain_refused_tools, is_provider as is_local};
 pub use crate::models::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;

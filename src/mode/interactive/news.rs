@@ -16,7 +16,7 @@ use super::effect::{Effect, Update};
 use super::feed::News;
 use super::keys;
 use super::surface;
-use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
+use crate::runtime::{AgentMessage, Fatal, StopReason, is_local, preview_edit};
 use std::time::Instant;
 
 /// Handles news.
@@ -41,7 +41,7 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
             app.status.footer.spend(&answer.usage, has_failed);
             app.status.title.has_failed = answer.stop_reason == StopReason::Error;
             // Elsewhere it is the network's speed as much as the model's.
-            app.status.footer.speed = match answer.provider == "local" {
+            app.status.footer.speed = match is_local(&answer.provider) {
                 true => app.status.activity.speed(answer.usage.output, now),
                 false => None,
             };

@@ -164,7 +164,8 @@ fn a_signal_does_not_interrupt_the_end_that_a_closed_stdin_began() {
     let [begun, go_on] = ["begun", "go-on"].map(|name| world.home().join(name));
     fifo(&begun);
     fifo(&go_on);
-    let arms = "    *'\"type\":\"session_shutdown\"'*) : > \"$HOME/begun\"; cat \"$HOME/go-on\"; ok null ;;\n";
+    let arms =
+        "    *'\"type\":\"session_shutdown\"'*) : > \"$HOME/begun\"; cat \"$HOME/go-on\"; ok null ;;\n";
     install(&world, "slow", &json!({"events": ["session_shutdown"]}), arms);
     let mut pi = world.pi().words("--mode rpc --model mock/m1");
     pi.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
