@@ -370,6 +370,14 @@ impl Control {
         }
     }
 
+    /// Refuses a reload while a response or a compaction runs.
+    pub fn may_reload(&self) -> Result<(), String> {
+        match self.work_under_way() {
+            Some(work) => Err(format!("Wait for {work} to finish before reloading.")),
+            None => Ok(()),
+        }
+    }
+
     /// Calls `then` once the session is idle: at once, or at the end of the work under way, on the thread
     /// that did it.
     pub fn when_idle(&self, then: impl FnOnce() + Send + 'static) {
