@@ -95,7 +95,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
             if self.screen.pace.is_due(now) && !self.screen.position.holds() {
                 self.screen.paint(self.client, &mut self.inputs, now)?;
             }
-            let held = self.screen.pace.held_for(now);
+            let held = self.screen.held_for(now);
             let news = if held.is_some() { never() } else { woken.clone() };
             let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
             let sleep = [
@@ -163,7 +163,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
 
     fn timed(&mut self) -> io::Result<()> {
         let now = Instant::now();
-        if self.screen.pace.held_for(now).is_none() {
+        if self.screen.held_for(now).is_none() {
             self.take_news(now);
         }
         if self.inputs.deadline().is_some_and(|at| at <= now) {

@@ -548,4 +548,6 @@ fn common_text(a: &str, b: &str) -> (usize, usize) {
 }
 
 #[cfg(test)]
+pub(crate) mod emulator;
+#[cfg(test)]
 mod tests;
