@@ -12,7 +12,7 @@ use super::scroll::{Pages, Scroll};
 use super::surface;
 use super::viewer::Asked;
 use crate::runtime::control::Streaming;
-use crate::tui::editor::Outcome;
+use crate::tui::editor::{Mode, Outcome};
 use crate::tui::image::Pixels;
 use crate::tui::key::{Action as Event, Input, Key, Modifiers, Mouse, MouseKind, Reply};
 use crate::tui::keymap::Action;
@@ -189,6 +189,9 @@ fn edit(app: &mut App, key: &Key, now: Instant) {
     }
     match app.composer.editor.handle(key, &app.config.keymap) {
         Outcome::Handled => app.composer.close_completion(),
+        Outcome::Edited if app.composer.editor.mode().is_some_and(|(mode, _)| mode != Mode::Insert) => {
+            app.composer.close_completion();
+        }
         Outcome::Edited => complete::offer(app, false),
         Outcome::Complete => complete::offer(app, true),
         Outcome::Submit(text) => {

@@ -152,6 +152,7 @@ pub const GROUPS: &[Group] = &[
         key("fullscreenScrollbar", OneOf(&["auto", "always", "hidden"]), Preset::Text("auto"), "scrollbar in fullscreen mode"),
         key("fullscreenWheelScrollLines", CountOr("auto", 1, 100), Preset::Text("auto"), "lines for a step of the mouse wheel in fullscreen mode; `auto` is 3; five times as many with Alt"),
         key("fullscreenCopyOnSelect", Flag, Preset::Flag(true), "copy what is selected with the mouse in fullscreen mode at once"),
+        key("editorMode", OneOf(&["plain", "vim"]), Preset::Text("plain"), "keys of the editor: as everywhere, or those of vim"),
         key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
         key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
         key("statusLine", Text, Told("built in"), "a footer of your own: a text with `{model}`, `{context}` and the like, or `!command` that prints a line"),
