@@ -208,6 +208,7 @@ impl UiConfig {
             depth: self.can.depth,
             hyperlinks: self.can.hyperlinks,
             synchronized: !is_dumb(),
+            reorders: self.can.bidi,
             is_dumb: is_dumb(),
         }
     }
@@ -244,6 +245,7 @@ pub fn wishes(settings: &Settings) -> Wishes {
         true_color: flag(settings, "terminal.trueColor"),
         hyperlinks: flag(settings, "terminal.hyperlinks"),
         images: if shows { images } else { Some(None) },
+        bidi: flag(settings, "terminal.bidi"),
     }
 }
 

@@ -166,6 +166,7 @@ pub const GROUPS: &[Group] = &[
         key("terminal.hyperlinks", FlagOr(AUTO), Preset::Text("auto"), "links that can be clicked"),
         key("terminal.images", FlagOr(&["kitty", "iterm2", "auto"]), Preset::Text("auto"), "how images are sent to the terminal"),
         key("terminal.trueColor", FlagOr(AUTO), Preset::Text("auto"), "24-bit colours"),
+        key("terminal.bidi", FlagOr(AUTO), Preset::Text("auto"), "put right-to-left text into its order, for terminals that do not"),
         key("markdown.codeBlockIndent", Text, Preset::Text("  "), "put before each line of code"),
         key("markdown.mermaid", OneOf(&["off", "final", "streaming"]), Preset::Text("final"), "draw Mermaid diagrams: never; when they are complete; also while they arrive"),
     ]},
