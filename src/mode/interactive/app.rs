@@ -82,7 +82,11 @@ pub struct Requests {
     pub redraws: bool,
     /// Escape sequences to write besides the frame.
     pub sequences: String,
+    /// Prints the first lines, once the terminal's colours are known.
+    pub begin: Option<FirstLines>,
 }
+
+type FirstLines = Box<dyn FnOnce(&mut App)>;
 
 /// What is edited in the user's own editor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -86,6 +86,9 @@ fn take_reply(app: &mut App, reply: &Reply) {
     if app.config.themes.learn(reply) {
         let _ = app.config.choose_theme();
     }
+    if matches!(reply, Reply::Scheme { .. }) && app.config.themes.is_system() {
+        app.ask_for_backdrop();
+    }
     let backdrop = match *reply {
         Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
         Reply::Scheme { dark: true } => Backdrop::Dark,

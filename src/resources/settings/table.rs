@@ -145,7 +145,7 @@ pub const GROUPS: &[Group] = &[
         key("branchSummary.skipPrompt", Flag, Preset::Flag(false), "leave a branch without asking for a summary"),
     ]},
     Group { title: "Terminal", keys: &[
-        key("theme", Text, Told("by the terminal"), "name of a theme, `light/dark`, or `system` for one that fits the terminal"),
+        key("theme", Text, Preset::Text("system"), "name of a theme, `light/dark`, or `system`: the terminal's own colours"),
         key("quietStartup", FlagOr(&["header"]), Preset::Flag(false), "no header at the start; `header`: only its first lines, without what was loaded"),
         key("tuiMode", OneOf(&["regular", "fullscreen"]), Preset::Text("regular"), "how the terminal is used"),
         key("fullscreenExitOutput", OneOf(&["transcript", "resume-hint"]), Preset::Text("transcript"), "what stays on screen after fullscreen mode"),
