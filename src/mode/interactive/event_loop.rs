@@ -78,6 +78,8 @@ pub struct EventLoop<'a, C> {
     inputs: Inputs,
     /// News taken from the feed and not handled yet.
     news: VecDeque<News>,
+    /// True if there is news in the feed, for the next frame.
+    has_news: bool,
     suspends: bool,
     /// True once the terminal has told its background.
     is_told: bool,
@@ -88,7 +90,15 @@ impl<'a, C: Client> EventLoop<'a, C> {
     pub fn new(client: &'a mut C, terminal: &'a mut Terminal, is_guest: bool) -> Self {
         let screen = Screen::new(terminal, client.abilities(), is_guest);
         let inputs = Inputs::new(|name| std::env::var(name).ok());
-        Self { client, screen, inputs, news: VecDeque::new(), suspends: false, is_told: false }
+        Self {
+            client,
+            screen,
+            inputs,
+            news: VecDeque::new(),
+            has_news: false,
+            suspends: false,
+            is_told: false,
+        }
     }
 
     /// Runs until the client ends, the terminal is gone or `cancel` is cancelled.
@@ -108,11 +118,17 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 self.screen.leave(self.client, now)?;
                 self.screen.terminal.suspend()?;
             }
+            let free_in = self.screen.pace.free_in(now);
+            if self.has_news && free_in.is_zero() && self.screen.held_for(now).is_none() {
+                self.has_news = false;
+                self.news.extend(feed.take());
+                self.take_news(now);
+            }
             if self.screen.pace.is_due(now) && !self.screen.position.holds() {
                 self.screen.paint(self.client, &mut self.inputs, now)?;
             }
             let held = self.screen.held_for(now);
-            let news = if held.is_some() { never() } else { woken.clone() };
+            let news = if self.has_news { never() } else { woken.clone() };
             let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
             let sleep = [
                 self.screen.pace.due_in(now).filter(|_| !self.screen.position.holds()),
@@ -120,6 +136,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 in_time(self.screen.position.deadline()),
                 self.client.changes_in(now),
                 held,
+                self.has_news.then_some(self.screen.pace.free_in(now)).filter(|_| held.is_none()),
                 // There is more to take in, but keys come first.
                 (!self.news.is_empty() && held.is_none()).then_some(Duration::ZERO),
             ];
@@ -130,10 +147,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
                         return Ok(());
                     }
                 }
-                recv(news) -> _ => {
-                    self.news.extend(feed.take());
-                    self.take_news(Instant::now());
-                },
+                recv(news) -> _ => self.has_news = true,
                 recv(timer) -> _ => self.timed()?,
                 recv(cancel.receiver()) -> _ => {}
             }
