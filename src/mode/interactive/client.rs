@@ -96,6 +96,19 @@ impl Client for App {
         self.update_status_line(now);
     }
 
+    fn first_queries(&mut self) -> String {
+        match self.config.themes.is_system() {
+            true => std::mem::take(&mut self.requests.sequences),
+            false => String::new(),
+        }
+    }
+
+    fn begin(&mut self) {
+        if let Some(begin) = self.requests.begin.take() {
+            begin(self);
+        }
+    }
+
     fn timed(&mut self, now: Instant) {
         self.keep_due(now);
         self.update_status_line(now);
