@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 
 pub const PROTOCOL_VERSION: u64 = 1;
 
-/// How long the first prompt waits for extensions that are being started.
+/// How long the first prompt waits for programs that are being started.
 const SETTLE: Duration = Duration::from_millis(250);
 /// Time for the answer to `initialize`.
 const INITIALIZE_MAX: Duration = Duration::from_secs(30);
@@ -160,6 +160,11 @@ impl State {
     /// True while instances have not answered `initialize`.
     fn is_starting(&mut self) -> bool {
         self.instances.iter().any(|instance| instance.is_starting())
+    }
+
+    /// True while extensions of the TypeScript pi have not answered `initialize`.
+    fn is_loading_scripts(&mut self) -> bool {
+        self.instances.iter().any(|instance| instance.is_starting() && instance.found.is_script())
     }
 }
 
@@ -592,7 +597,10 @@ impl Hooks for Extensions {
             let until = state.begun + patience(SETTLE);
             let left = until.saturating_duration_since(Instant::now());
             let waited = self.changed.wait_timeout_while(state, left, State::is_starting);
-            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            // They expect to be loaded before anything happens, and Node alone can take longer.
+            let loaded = self.changed.wait_timeout_while(state, INITIALIZE_MAX, State::is_loading_scripts);
+            let mut state = loaded.unwrap_or_else(PoisonError::into_inner).0;
             std::mem::take(&mut state.problems)
         };
         if let Some(control) = self.control.get() {

@@ -197,6 +197,23 @@ impl Credentials {
         &self.env
     }
 
+    /// The environment in which local servers are looked for: the entry `llama.cpp` of auth.json comes before its
+    /// variables. A key that is the output of a command is left out.
+    pub fn local_env(&self) -> Env {
+        let entries = self.file.entries().unwrap_or_default();
+        let entry = entry_of(&entries, local::LLAMA_CPP);
+        let mut settings = settings_of(entry);
+        let key = entry.and_then(|entry| entry.get("key")).and_then(Value::as_str);
+        let resolve = |key| {
+            let env = self.env.with(&settings);
+            config_value::resolve(key, "key", Keep::No, &env, &CancelToken::new()).ok()
+        };
+        if let Some(key) = key.filter(|key| !key.starts_with('!')).and_then(resolve) {
+            settings.push((local::LLAMA_KEY.to_owned(), key.expose().to_owned()));
+        }
+        self.env.with(&settings)
+    }
+
     /// A warning about auth.json, to be shown at the start.
     pub fn warning(&self) -> Option<String> {
         self.file.warning()

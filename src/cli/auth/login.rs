@@ -107,8 +107,8 @@ enum Way {
     SignIn,
 }
 
-/// Chooses between a subscription and a key: what the provider offers, then what the user asked for, then the
-/// subscription.
+/// Chooses between a subscription and a key: what the provider offers, then what the user asked for. A provider
+/// that the command line names is signed in to without a question.
 fn way(
     access: &Access,
     provider: &str,
@@ -131,7 +131,9 @@ fn way(
         }
         (None, true) => Ok(Way::Key),
         (Some(_), true) if wants_key => Ok(Way::Key),
-        (Some(_), true) if words.method.is_some() || !console.is_terminal() => Ok(Way::SignIn),
+        (Some(_), true) if words.method.is_some() || words.provider.is_some() || !console.is_terminal() => {
+            Ok(Way::SignIn)
+        }
         (Some(method), true) => {
             let choice = |id: &str, label: String| Choice { id: id.to_owned(), label };
             let prompt = Prompt::Select {

@@ -42,8 +42,8 @@ Usage:
   pi auth print-api-key [--provider <provider>] [--model <model>]
   pi auth print-bearer-token [--provider <provider>] [--model <model>] [--min-expiry <duration>]
 
-login signs in with a subscription, or stores a key: typed unseen on the terminal,
-or read from stdin. --api-key asks for a key; --no-browser prefers a code to type
+login signs in with a subscription; where there is none, or with --api-key, it stores
+a key: typed unseen on the terminal, or read from stdin. --no-browser prefers a code to type
 on another machine (no way opens a browser by itself). logout removes what is stored; keys in the environment stay.
 check says ready (exit 0), not_ready (1) or invalid (2), and renews a sign-in that
 has expired unless --no-refresh; --credentials prints the key or token. The print

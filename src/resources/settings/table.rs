@@ -84,7 +84,7 @@ pub const GROUPS: &[Group] = &[
         key("thinkingBudgets", Counts(BUDGETS), Told("as built in"), "tokens for `minimal`, `low`, `medium`, `high`"),
         key("enabledModels", Texts, Told("all"), "patterns of models to choose from, as in `--models`"),
         global("cacheWarming", OneOf(&["off", "streaming", "idle"]), Preset::Text("idle"), "keep the prompt cache of a model with a `promptCache` lifetime warm where that is expected to save $0.05: never; during runs; also for 30 minutes after a run. Never in print mode"),
-        key("showCacheMissNotices", Flag, Preset::Flag(false), "a line for each request that keeps the prompt cache warm"),
+        key("showCacheMissNotices", Flag, Preset::Flag(false), "a line for each answer that paid again for 20,000 tokens or $0.10 which the prompt cache should have had, for each request that keeps the cache warm, and for what a summary cost"),
         key("hideThinkingBlock", Flag, Preset::Flag(false), "do not show what the model thinks"),
     ]},
     Group { title: "Interaction", keys: &[
