@@ -30,7 +30,9 @@ fn a_setting_is_set_read_and_taken_away() {
     config("get retry.baseDelayMs").success().stdout_is("2000\n");
     config("get defaultTools").success().stdout_is("[\"read\"]\n");
     config("unset theme").success();
-    config("get theme").fails_with(1).stderr_has("theme is not set");
+    config("get theme").success().stdout_is("system\n");
+    config("unset httpProxy");
+    config("get httpProxy").fails_with(1).stderr_has("httpProxy is not set");
     let list = config("list").success().stdout;
     assert!(list.contains("  retry.maxRetries = 7 (user): "), "{list}");
     assert!(list.contains("  retry.enabled = true (default): "), "{list}");
