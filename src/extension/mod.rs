@@ -14,16 +14,16 @@ mod member;
 mod provider;
 mod registration;
 mod render;
+mod sign_in;
 mod tool;
 
 use crate::base::cancel::CancelToken;
 use crate::base::patience::patience;
-use crate::llm::secret::Vault;
 use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
-use crate::runtime::service;
+use crate::runtime::service::{self, Services};
 use crate::runtime::task::Task;
 use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
@@ -34,6 +34,7 @@ pub use find::Found;
 pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
+use sign_in::News;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -102,7 +103,7 @@ pub struct About {
     pub flags: Map<String, Value>,
     /// Answers questions of programs before there is a session.
     pub asker: Option<Asker>,
-    vault: Vault,
+    services: Services,
 }
 
 impl About {
@@ -115,13 +116,13 @@ impl About {
             is_trusted: inputs.is_trusted,
             flags: Map::new(),
             asker: None,
-            vault: inputs.services.vault().clone(),
+            services: inputs.services.clone(),
         }
     }
 
     /// The complete environment of a program, without keys.
     fn env(&self) -> BTreeMap<OsString, OsString> {
-        let secrets = self.vault.all();
+        let secrets = self.services.vault().all();
         let is_secret = |value: &OsString| {
             let bytes = value.as_encoded_bytes();
             secrets.as_ref().is_some_and(|secrets| secrets.is_in(bytes))
@@ -536,6 +537,18 @@ impl Member for Joined {
 
     fn leave(&self, stream: &str) {
         self.instance.leave(stream);
+    }
+
+    fn hear_login(&self, provider: &str, sender: Option<Sender<News>>) {
+        self.instance.hear_login(provider, sender);
+    }
+
+    fn services(&self) -> Services {
+        self.extensions.state().about.services.clone()
+    }
+
+    fn apply(&self) {
+        self.extensions.apply(&self.instance);
     }
 }
 

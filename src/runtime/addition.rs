@@ -6,6 +6,7 @@
 
 use super::config::{Config, ToolOverrides};
 use super::selection::{self, Selection};
+use super::sign_in::LentSignIn;
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
 use crate::llm::options::Outside;
@@ -68,14 +69,15 @@ pub struct Provider {
     pub entry: Value,
     /// Answers the requests to its models; otherwise they go to its URL.
     pub outside: Option<Arc<dyn Outside>>,
+    pub sign_in: Option<Arc<dyn LentSignIn>>,
 }
 
 impl Provider {
     /// Reads a registration: an entry of `models.json`, with a `name`.
-    pub fn read(entry: Value, outside: Option<Arc<dyn Outside>>) -> Result<Self, String> {
+    pub fn read(entry: Value) -> Result<Self, String> {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
         let config = config::lent(&name, &entry).map_err(|why| format!("Provider \"{name}\": {why}"))?;
-        Ok(Self { name, config, entry, outside })
+        Ok(Self { name, config, entry, outside: None, sign_in: None })
     }
 }
 
