@@ -35,6 +35,11 @@ const REQUESTS: &[Row] = &[
         "{lines: string[]}|null",
     ),
     (
+        "markdown.transform",
+        "kind: string, width: integer, expanded: boolean, text: string, context: {messageType: string, isStreaming: boolean, availableWidth: integer}",
+        "{text: string}",
+    ),
+    (
         "completer.complete",
         "completer: string, lines: string[], line: integer, column: integer, force: boolean",
         "{prefix: string, items: object[]}|null",
@@ -51,11 +56,7 @@ const REQUESTS: &[Row] = &[
         "{access: string, refresh?: string, expires: number, *: any}",
     ),
     ("provider.key", "provider: string, credentials: object", "{apiKey: string}"),
-    (
-        "provider.models",
-        "provider: string, credentials: object, models: object[]",
-        "{models: object[]}",
-    ),
+    ("provider.models", "provider: string, credentials: object, models: object[]", "{models: object[]}"),
     ("shutdown", "", "any"),
 ];
 

@@ -34,8 +34,8 @@ pub use find::Found;
 pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
-use sign_in::News;
 use serde_json::{Map, Value, json};
+use sign_in::News;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,6 +47,8 @@ pub const PROTOCOL_VERSION: u64 = 1;
 
 /// How long the first prompt waits for extensions that are being started.
 const SETTLE: Duration = Duration::from_millis(250);
+/// How long the conversation of an opened session waits for extensions that may draw parts of it.
+const ALL_MAX: Duration = Duration::from_secs(2);
 /// Time for the answer to `initialize`.
 const INITIALIZE_MAX: Duration = Duration::from_secs(30);
 /// Time for the end of all programs.
@@ -611,6 +613,16 @@ impl Hooks for Extensions {
         if let Some(control) = self.control.get() {
             problems.iter().for_each(|problem| control.report(problem));
         }
+    }
+
+    fn is_to_come(&self) -> bool {
+        let state = self.state();
+        state.begun.elapsed() < patience(ALL_MAX) && state.instances.iter().any(|one| one.is_coming())
+    }
+
+    fn await_all(&self, cancel: &CancelToken) {
+        let limit = self.state().begun + patience(ALL_MAX);
+        self.instances().iter().for_each(|instance| instance.wait_until_ready(limit, cancel));
     }
 
     fn close(&self) {

@@ -63,7 +63,8 @@ impl RemoteSignIn {
             }
             _ => {
                 let name = self.member.name();
-                let text = format!("the extension {name} gave a credential without \"access\" and \"expires\"");
+                let text =
+                    format!("the extension {name} gave a credential without \"access\" and \"expires\"");
                 Err(StreamError::new(ErrorKind::Auth, text))
             }
         }

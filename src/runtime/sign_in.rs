@@ -120,7 +120,8 @@ impl SignIns<'_> {
                 methods.push(method(Way::SignIn, flow.label()));
             }
             // As in the reference, a provider that an extension signs in to takes a key if it has a place for one.
-            let takes_none = matches!(flow, Some(SignIn::Lent(_))) && row.is_none() && configured.api_key.is_none();
+            let takes_none =
+                matches!(flow, Some(SignIn::Lent(_))) && row.is_none() && configured.api_key.is_none();
             if provider::takes_key(&id) && !takes_none {
                 methods.push(method(Way::Key, ""));
             }
@@ -148,7 +149,8 @@ impl SignIns<'_> {
         let services = &config.services;
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
-        let device = device_for(credentials, provider, &configured, &config.settings).map_err(Failure::Because)?;
+        let device =
+            device_for(credentials, provider, &configured, &config.settings).map_err(Failure::Because)?;
         credentials.sign_in(provider, &configured, device.as_deref(), interaction, cancel)?;
         self.use_allowed_models();
         Ok(())

@@ -93,8 +93,12 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             Way::SignIn => {
                 let configured = access.configured(&provider, None);
-                let device =
-                    sign_in::device_for(&access.credentials, &provider, &configured, &Settings::load(access.dirs.agent()).0)?;
+                let device = sign_in::device_for(
+                    &access.credentials,
+                    &provider,
+                    &configured,
+                    &Settings::load(access.dirs.agent()).0,
+                )?;
                 access.credentials.sign_in(&provider, &configured, device.as_deref(), &console, cancel)
             }
         };

@@ -12,15 +12,15 @@ mod terminal;
 pub use terminal::Console;
 
 use super::flags::{self, Args, UsageError};
+use super::start::Launch;
 use crate::auth::credential::Credentials;
 use crate::auth::provider;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
-use super::start::Launch;
 use crate::cli::say::say;
 use crate::extension::{About, Extensions, find};
-use crate::mode::REFERENCE_VERSION;
 use crate::llm::model::Model;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::exit::{DONE, FAILED};
 use crate::mode::report;
 use crate::mode::signal;

@@ -290,7 +290,7 @@ export class Extension {
 				this.register({ toolRenderers: true });
 			},
 			registerMarkdownTransformer: (transform, { messageTypes } = {}) => {
-				this.transformers.push({ transform, messageTypes });
+				this.transformers = [{ transform, messageTypes }];
 				this.register({ markdownTransformers: this.transformers.map((one) => ({ messageTypes: one.messageTypes })) });
 			},
 			registerProvider: (name, config) => {

@@ -145,6 +145,57 @@ fn messages_entries_and_calls_are_drawn_by_their_extension() {
 }
 
 #[test]
+fn a_session_that_is_opened_again_is_drawn_by_its_extension() {
+    let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    let screen = drawn(&world);
+    screen.send("/show said");
+    screen.wait_for("drawn: a message");
+    screen.send("/show entry");
+    screen.wait_for("drawn: an entry");
+    screen.send("hi");
+    screen.wait_for("done");
+    screen.quit();
+    let screen = started(&world, "-c");
+    let parts =
+        ["drawn: a message", "drawn: an entry", "✓ drawn: hello is called", "drawn: its result", "done"];
+    // A part that is not drawn yet stands there in pi's own form.
+    screen.wait_until("all is drawn", |shown| {
+        parts.iter().all(|part| shown.contains(part))
+            && !shown.contains("plain text")
+            && !shown.contains("Hello Ada.")
+    });
+    screen.quit();
+}
+
+#[test]
+fn markdown_is_changed_before_it_is_shown_and_stays_as_it_was_in_the_session() {
+    let (world, _server) = world([Reply::text("the plain answer")]);
+    let arms = r#"
+    *'"method":"markdown.transform"'*'"messageType":"user"'*) ok '{"text":"another **prompt**"}' ;;
+    *'"method":"markdown.transform"'*'"isStreaming":false'*) ok '{"text":"the changed answer"}' ;;
+    *'"method":"markdown.transform"'*) ok '{"text":"it grows"}' ;;
+"#;
+    let fields = json!({"events": ["session_start"], "markdownTransformers": [{}]});
+    install(&world, "changes", &fields, arms);
+    let changed = |shown: &str| {
+        ["another prompt", "the changed answer"].iter().all(|part| shown.contains(part))
+            && !shown.contains("the plain answer")
+            && !shown.contains("as typed")
+    };
+    let screen = started(&world, "");
+    screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
+    screen.send("as typed");
+    screen.wait_until("the texts are changed", changed);
+    screen.quit();
+    let stored = std::fs::read_to_string(&world.session_files()[0]).unwrap();
+    assert!(stored.contains("the plain answer") && stored.contains("as typed"), "{stored}");
+    assert!(!stored.contains("the changed answer"));
+    let screen = started(&world, "-c");
+    screen.wait_until("the texts are changed again", changed);
+    screen.quit();
+}
+
+#[test]
 fn an_extension_completes_words_and_arguments() {
     let (world, _server) = world([]);
     let screen = drawn(&world);
@@ -169,8 +220,10 @@ fn keys_are_looked_at_before_they_are_typed() {
     *'"type":"terminal_input"'*'"data":"a"'*) ok '{"data":"b"}' ;;
     *'"type":"terminal_input"'*'"data":"x"'*) ok '{"consume":true}' ;;
 "#;
-    install(&world, "keys", &json!({"events": ["terminal_input"]}), arms);
+    install(&world, "keys", &json!({"events": ["terminal_input", "session_start"]}), arms);
     let screen = started(&world, "");
+    // What is typed before the program has come is not shown to it.
+    screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
     for key in ["q", "a", "x", "q", "a"] {
         screen.type_keys(key);
     }

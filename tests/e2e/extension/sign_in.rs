@@ -32,14 +32,20 @@ fn a_sign_in_of_an_extension_is_stored_renewed_and_used() {
     let (world, server) = world([Reply::text("done")]);
     install_provider(&world, &server.url(), SIGNS_IN);
     let ran = world.pi().words("auth login mine").run().success();
-    assert!(ran.stderr.contains("https://sign.test/in") && ran.stderr.contains("Use your account"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("https://sign.test/in") && ran.stderr.contains("Use your account"),
+        "{ran:?}"
+    );
     let entry = json!({"refresh": "r1", "access": "a1", "expires": 1, "team": "", "type": "oauth"});
     assert_eq!(stored(&world)["mine"], entry);
     // The account has a model that nobody else has.
     world.pi().words("--model mine/huge -p hi").run().success().stdout_is("done\n");
     let requests = server.requests();
     assert_eq!(requests[0].header("authorization"), Some("Bearer key-of-a2"));
-    assert_eq!(requests[0].body["max_completion_tokens"].as_u64().or(requests[0].body["max_tokens"].as_u64()), Some(7));
+    assert_eq!(
+        requests[0].body["max_completion_tokens"].as_u64().or(requests[0].body["max_tokens"].as_u64()),
+        Some(7)
+    );
     assert_eq!(stored(&world)["mine"]["access"], "a2");
     let asked = log(&world).into_iter().find(|message| message["method"] == "provider.refresh").unwrap();
     assert_eq!(asked["params"]["credentials"]["refresh"], "r1");
@@ -83,7 +89,10 @@ fn a_sign_in_that_fails_says_why_and_stores_nothing() {
     for (arms, part) in [
         ("    *'\"method\":\"provider.login\"'*) fail 'no luck' ;;\n", "no luck"),
         ("    *'\"method\":\"provider.login\"'*) exit 3 ;;\n", "has ended with exit code 3"),
-        ("    *'\"method\":\"provider.login\"'*) ok '{\"access\":1}' ;;\n", "without \"access\" and \"expires\""),
+        (
+            "    *'\"method\":\"provider.login\"'*) ok '{\"access\":1}' ;;\n",
+            "without \"access\" and \"expires\"",
+        ),
         (
             "    *'\"method\":\"provider.login\"'*) login=$id\n      call o auth.open '{\"provider\":\"mine\",\"url\":\"file:///x\"}' ;;\n    *'\"id\":\"o\"'*) id=$login; fail \"$(printf %s \"$line\" | tr -d '\\\\\"')\" ;;\n",
             "must begin with https",
@@ -92,7 +101,11 @@ fn a_sign_in_that_fails_says_why_and_stores_nothing() {
         let world = World::new();
         install_provider(&world, "http://127.0.0.1:9", arms);
         let ran = world.pi().words("auth login mine").run().fails_with(1);
-        assert!(ran.stderr.contains("Cannot sign in to mine") && ran.stderr.contains(part), "{part}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("Cannot sign in to mine") && ran.stderr.contains(part),
+            "{part}: {}",
+            ran.stderr
+        );
         assert_eq!(stored(&world), Value::Null);
     }
 }

@@ -117,8 +117,22 @@ pub const ALIASES: &[(&str, &str)] =
 /// Commands that the reference does not have. A command of an extension takes the place of one of these, and of an
 /// alias, so that extensions of the reference have the names that they count on.
 const GIVE_WAY: &[&str] = &[
-    "agents", "btw", "context", "diff", "handoff", "help", "init", "jobs", "permissions", "plan", "review",
-    "rewind", "theme", "todo", "tools", "undo",
+    "agents",
+    "btw",
+    "context",
+    "diff",
+    "handoff",
+    "help",
+    "init",
+    "jobs",
+    "permissions",
+    "plan",
+    "review",
+    "rewind",
+    "theme",
+    "todo",
+    "tools",
+    "undo",
 ];
 
 const INIT: &str = "Look at this project: its build files, its layout, its tests and its conventions. Then write a \
