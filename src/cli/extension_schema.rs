@@ -184,7 +184,11 @@ const CALLS: &[Row] = &[
     ("ui.setEditor", "component?: string|null", "null"),
     ("ui.editorRender", "width: integer", "{lines?: string[], cursor?: {row: integer, column: integer}}"),
     ("ui.editorInput", "data: string", "null"),
-    ("ui.custom", "component: string, overlay?: boolean, overlayOptions?: object, *: any", "{result?: any}"),
+    (
+        "ui.custom",
+        "component: string, overlay?: boolean, overlayOptions?: object, blocked?: {kind: string, message: string}, *: any",
+        "{result?: any}",
+    ),
     ("ui.redraw", "component?: string, toolCallId?: string", "null"),
     ("ui.close", "component: string, result?: any", "null"),
     ("ui.focus", "component: string, focused: boolean", "null"),
