@@ -22,6 +22,8 @@ pub struct Args {
     pub over: Overrides,
     /// Trust in the project for this run: `--approve` or `--no-approve`.
     pub approve: Option<bool>,
+    /// The state of the project that is trusted.
+    pub agreed_state: Option<String>,
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,
@@ -50,6 +52,8 @@ pub struct RunArgs {
     pub offline: bool,
     /// Without MCP servers.
     pub no_mcp: bool,
+    /// Background jobs outlive pi.
+    pub keep_jobs: bool,
     /// Parts of the program that `-e builtin:NAME` asks for, whatever switches them off.
     pub builtins: Vec<String>,
     pub mode: Option<Mode>,
@@ -95,6 +99,8 @@ pub enum Mode {
     Rpc,
     Acp,
     Mcp,
+    /// The process of jobs that outlive pi.
+    Jobs,
 }
 
 /// An error in the command line.

@@ -101,6 +101,7 @@ pub const GROUPS: &[Group] = &[
         row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),
+        row("keep-jobs", None, No, Switch(|args| &mut args.run.keep_jobs), "Background jobs outlive pi (pi docs jobs)"),
         row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
@@ -126,6 +127,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Project and resources", flags: &[
         row("approve", Some("a"), No, With(|args, _| put(&mut args.approve, Some(true))), "Trust the project's .pi and .agents folders in this run"),
+        row("approve-state", None, Required("hash"), Text(|args| &mut args.agreed_state), "Trust them in this state only (helpers are started so)"),
         row("no-approve", Some("na"), No, With(|args, _| put(&mut args.approve, Some(false))), "Do not use them in this run"),
         row("extension", Some("e"), Required("source"), With(extension), "A program that extends pi, or a package of them: a path, npm:name or git:host/owner/name; may be given again (pi docs extensions)"),
         row("no-extensions", Some("ne"), No, Switch(|args| &mut args.over.resources.no_extensions), "No extensions but those of --extension"),
@@ -207,6 +209,7 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "rpc" => Mode::Rpc,
         "acp" => Mode::Acp,
         "mcp" => Mode::Mcp,
+        "jobs" => Mode::Jobs,
         _ => {
             return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp, mcp"));
         }

@@ -29,7 +29,7 @@ use crate::resources::package::{self, Package};
 use crate::resources::place::{self, Kind, Places};
 use crate::resources::prompt::{self, UserPrompts};
 use crate::resources::settings::Settings;
-use crate::resources::trust::Consent;
+use crate::resources::trust::{Consent, Passed};
 use crate::resources::{Diagnostic, skill, template};
 use crate::session::Log;
 use crate::tools::backend::{Backend, Over};
@@ -39,8 +39,9 @@ use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
 use crate::wire::faux;
 use serde_json::{Map, Value};
+use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Receives warnings about configuration files.
@@ -86,6 +87,29 @@ impl Config {
     pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
         let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
         (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
+    }
+
+    /// The flags that confine another pi in `folder`, this one's or a copy, as this one is confined. The error says why
+    /// none can be started: it would use a project that has changed since the user agreed to it, or go without its hooks.
+    pub fn confinement(&self, folder: &Path, notes: &mut Vec<String>) -> Result<Vec<OsString>, String> {
+        let SandboxOverrides { mode, network, writable } = &self.over.sandbox;
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(mode) = mode {
+            words.extend(["--sandbox".into(), mode.into()]);
+        }
+        for folder in writable {
+            words.extend(["--sandbox-write".into(), self.started_in.join(folder).into_os_string()]);
+        }
+        if *network {
+            words.push("--sandbox-net".into());
+        }
+        let passed = self.consent.as_ref().map(|consent| consent.pass_on(folder, notes)).transpose()?;
+        match passed {
+            Some(Passed::All) => words.push("--approve".into()),
+            Some(Passed::State(state)) => words.extend(["--approve-state".into(), state.into()]),
+            Some(Passed::Nothing) | None => words.push("--no-approve".into()),
+        }
+        Ok(words)
     }
 }
 

@@ -45,6 +45,7 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
 use crate::session::Conversation;
 use crate::tools::job::Jobs;
+use crate::tools::kept_job::Kept;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
 use serde_json::{Map, Value};
@@ -81,6 +82,7 @@ struct Shared {
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
+    kept_jobs: Arc<Kept>,
     warmer: Warmer,
     helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
@@ -129,6 +131,7 @@ impl Control {
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
             jobs: Jobs::default(),
+            kept_jobs: Arc::default(),
             warmer: Warmer::default(),
             planning: Mutex::default(),
             adapt: Mutex::default(),
@@ -237,6 +240,11 @@ impl Control {
     /// The commands that run in the background.
     pub fn jobs(&self) -> &Jobs {
         &self.0.jobs
+    }
+
+    /// Jobs that outlive the session.
+    pub fn kept_jobs(&self) -> &Arc<Kept> {
+        &self.0.kept_jobs
     }
 
     pub(super) fn warmer(&self) -> &Warmer {
