@@ -1,8 +1,8 @@
 //! Providers of extensions: their models, and answers that an extension streams.
 
-use super::HANDLER_MAX;
 use super::connection::Failed;
 use super::member::Member;
+use super::registration::changes_models;
 use super::sign_in::RemoteSignIn;
 use crate::base::cancel::CancelToken;
 use crate::llm::options::Outside;
@@ -12,9 +12,12 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Events that wait for the thread of a request.
 const EVENTS_MAX: usize = 256;
+/// Time for the models of an account.
+const MODELS_MAX: Duration = Duration::from_secs(30);
 
 /// Answers requests with the stream of an extension.
 struct RemoteProvider {
@@ -58,11 +61,6 @@ pub fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
     (providers, problems)
 }
 
-/// True if the models of a provider depend on the account that is signed in.
-pub fn changes_models(entry: &Value) -> bool {
-    entry["oauth"]["modifiesModels"] == true
-}
-
 /// The provider with the models that its extension names for the stored account; none without a sign-in.
 fn with_models_of_account(member: &Arc<dyn Member>, provider: &Provider) -> Result<Option<Provider>, String> {
     let services = member.services();
@@ -77,7 +75,7 @@ fn with_models_of_account(member: &Arc<dyn Member>, provider: &Provider) -> Resu
     let params = json!({"extension": member.id(), "provider": provider.name, "credentials": credentials,
         "models": models});
     let connection = member.connection().map_err(|failed| failed.to_string())?;
-    let answer = connection.ask("provider.models", params, Some(HANDLER_MAX), &CancelToken::new());
+    let answer = connection.ask("provider.models", params, Some(MODELS_MAX), &CancelToken::new());
     let mut entry = provider.entry.clone();
     entry["models"] = answer.map_err(|failed| format!("provider.models: {failed}"))?["models"].take();
     Provider::read(entry).map(Some)

@@ -135,6 +135,11 @@ struct SectionForm {
     text: Option<String>,
 }
 
+/// True if the models of a provider depend on the account that is signed in.
+pub fn changes_models(provider: &Value) -> bool {
+    provider["oauth"]["modifiesModels"] == true
+}
+
 /// What the fields of a registration hold; `None` text of a section takes it away.
 struct Parts {
     registration: Registration,

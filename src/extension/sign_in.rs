@@ -2,7 +2,7 @@
 
 use super::connection::Failed;
 use super::member::Member;
-use super::{HANDLER_MAX, provider};
+use super::registration::changes_models;
 use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::secret::Secret;
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Time for a new token.
 const RENEWAL_MAX: Duration = Duration::from_secs(60);
+/// Time for the key of a request.
+const KEY_MAX: Duration = Duration::from_secs(30);
 /// News of a sign-in that wait to be shown.
 const NEWS_MAX: usize = 64;
 
@@ -90,17 +92,27 @@ impl LentSignIn for RemoteSignIn {
                     recv(news) -> one => match one {
                         Ok(News::Event(event)) => interaction.tell(&event),
                         Ok(News::Prompt(prompt, reply)) => {
-                            let stop = stop.clone();
-                            scope.spawn(move || match interaction.ask(&prompt, &stop) {
+                            let cancel = stop.clone();
+                            let ask = move || match interaction.ask(&prompt, &cancel) {
                                 Answer::Text(text) => drop(reply.send(Some(text))),
                                 Answer::Nobody => drop(reply.send(None)),
-                                Answer::Cancelled => stop.cancel(),
-                            });
+                                Answer::Cancelled => cancel.cancel(),
+                            };
+                            let thread = thread::Builder::new().name("sign-in question".into());
+                            if thread.spawn_scoped(scope, ask).is_err() {
+                                stop.cancel();
+                            }
                         }
                         // The sender lives as long as this function.
                         Err(_) => {}
                     },
                     recv(open.answer) -> answer => {
+                        // What came before the answer.
+                        for one in news.try_iter() {
+                            if let News::Event(event) = one {
+                                interaction.tell(&event);
+                            }
+                        }
                         break connection.answered(answer.ok());
                     }
                     recv(stop.receiver()) -> _ => {
@@ -125,7 +137,7 @@ impl LentSignIn for RemoteSignIn {
     }
 
     fn key(&self, entry: &Entry, cancel: &CancelToken) -> Result<Secret, StreamError> {
-        let answer = self.ask("provider.key", json!({"credentials": entry}), HANDLER_MAX, cancel)?;
+        let answer = self.ask("provider.key", json!({"credentials": entry}), KEY_MAX, cancel)?;
         let key = answer["apiKey"].as_str().map(Secret::new);
         key.ok_or_else(|| {
             let text = format!("the extension {} gave no \"apiKey\"", self.member.name());
@@ -135,7 +147,7 @@ impl LentSignIn for RemoteSignIn {
 
     fn changed(&self) {
         let mut entries = self.member.registration().providers.clone().into_iter();
-        if entries.any(|entry| entry["name"] == *self.provider && provider::changes_models(&entry)) {
+        if entries.any(|entry| entry["name"] == *self.provider && changes_models(&entry)) {
             self.member.apply();
         }
     }

@@ -6,8 +6,8 @@
 
 use super::config::{Config, ToolOverrides};
 use super::selection::{self, Selection};
-use super::sign_in::LentSignIn;
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
+use crate::auth::oauth::LentSignIn;
 use crate::base::cancel::CancelToken;
 use crate::llm::options::Outside;
 use crate::models::config::{self, ProviderConfig};

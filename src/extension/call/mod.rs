@@ -7,7 +7,8 @@ mod tool;
 mod ui;
 
 use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
-use super::{Extensions, Instance, provider};
+use super::registration::changes_models;
+use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::runtime::control::Control;
@@ -56,7 +57,7 @@ pub fn waits(method: &str, params: &Value) -> bool {
     // The extension is asked for the models of its account meanwhile.
     let asks_back = || {
         let providers = params["providers"].as_array().into_iter().flatten();
-        method == "register" && providers.into_iter().any(provider::changes_models)
+        method == "register" && providers.into_iter().any(changes_models)
     };
     WAITING.contains(&method)
         || asks_back()

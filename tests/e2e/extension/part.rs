@@ -62,7 +62,7 @@ const DRAWS: &str = r##"
     *'"method":"component.input"'*'"component":"o"'*) call c ui.close '{"component":"o","result":7}' ;;
     *'"method":"command.run"'*editor*) call s ui.setEditor '{"component":"e"}'; ok null ;;
     *'"method":"command.run"'*back*) call s ui.setEditor '{}'; ok null ;;
-    *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"}}' ;;
+    *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"},"blocked":{"kind":"question","message":"Pick"}}' ;;
     *'"id":"o"'*) ok null "$cmd" ;;
     *'"method":"command.complete"'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
     *'"method":"command.run"'*said*) call m session.sendMessage '{"message":{"customType":"mine","content":"plain text","display":true}}'; ok null ;;
@@ -89,7 +89,7 @@ fn drawing() -> Value {
 /// A screen once the extension of `DRAWS` has begun.
 fn drawn(world: &World) -> Screen {
     install(world, "draws", &drawing(), DRAWS);
-    let screen = started(world, "");
+    let screen = Screen::start(world.pi().words("--model mock/m1").env("PI_PROGRAM_STATUS", "1"));
     screen.wait_until("the completer is there", |_| log(world).iter().any(|message| message["id"] == "p"));
     screen
 }
@@ -105,7 +105,11 @@ fn an_overlay_stands_over_the_screen_until_it_is_closed() {
     screen.type_keys("x");
     screen.wait_until_gone("OVER");
     assert_eq!(answer(&world, "o")["result"], json!({"result": 7}));
-    screen.quit();
+    // The terminal is told that the overlay waits for the user.
+    let raw = screen.quit();
+    let blocked = raw.split("\x1b]7501;").filter(|rest| rest.starts_with("state=blocked"));
+    let blocked: Vec<&str> = blocked.filter_map(|rest| rest.split('\x1b').next()).collect();
+    assert_eq!(blocked, ["state=blocked:app=pi:kind=question:msg=UGljaw=="]);
 }
 
 #[test]
