@@ -87,7 +87,7 @@ pub fn answer(
         "flags.get" => return flag(extensions, &params),
         "exec" => return exec(extensions, &params, cancel),
         "auth.open" | "auth.progress" | "auth.prompt" => {
-            return auth::answer(instance, method, &params, cancel);
+            return params.talk(instance, method, cancel);
         }
         "provider.event" => {
             let event = params.get("event").cloned().unwrap_or_default();
