@@ -359,6 +359,13 @@ impl App {
         let first = self.view.begin();
         let rows = self.config.size.rows.saturating_mul(3).max(60);
         self.view.print_end(Some(first), rows, true, &self.config.look());
+        if self.control.has_hooks_to_come() {
+            let (control, cancel) = (self.control.clone(), self.threads.cancel.clone());
+            self.find_out("extensions", move || {
+                control.await_hooks(&cancel);
+                Effect::Draw
+            });
+        }
         let prompts = messages.iter().rev();
         let prompts = prompts.filter(|message| matches!(message, AgentMessage::User(_)));
         let prompts: Vec<String> = prompts.take(PROMPTS).map(AgentMessage::text).collect();

@@ -69,7 +69,8 @@ impl Frame for App {
         };
         let (is_busy, name) = (state.is_busy, state.name);
         let title = self.status.title.update(&state, now);
-        let report = self.status.program.update(is_busy, self.dialogs.blocked(), name);
+        let blocked = self.dialogs.blocked().or_else(|| self.added.overlays.blocked());
+        let report = self.status.program.update(is_busy, blocked, name);
         let ending = self.status.title.ending() + &self.status.program.ending();
         (std::mem::take(&mut self.requests.sequences) + &title + &report, ending)
     }
