@@ -220,6 +220,25 @@ impl ToolOutput {
         Ok((output, flag("isError")?))
     }
 
+    /// What came of a call, and whether it has failed.
+    pub fn of(result: Result<Self, ToolError>) -> (Self, bool) {
+        match result {
+            Ok(output) => {
+                let is_error = output.is_error;
+                (output, is_error)
+            }
+            Err(ToolError { message, details, structured }) => {
+                // A failure with structured data needs no empty details.
+                let details = match structured {
+                    None => Some(details.unwrap_or_else(|| Value::Object(Map::new()))),
+                    Some(_) => details,
+                };
+                let structured = structured.map(|data| *data);
+                (Self { details, structured, ..Self::text(message) }, true)
+            }
+        }
+    }
+
     /// The result of a failed call.
     pub fn into_error(self) -> ToolError {
         let text: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();

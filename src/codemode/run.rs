@@ -13,6 +13,7 @@ use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Usage};
 use crate::runtime::control::Control;
+use crate::runtime::nested::NestedCall;
 use crate::session::compaction::add_usage;
 use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 use serde_json::{Map, Value, json};
@@ -202,8 +203,7 @@ enum Job {
 struct Begun {
     number: Value,
     name: String,
-    arguments: Map<String, Value>,
-    id: String,
+    call: NestedCall,
     /// Its place among the recorded calls.
     at: usize,
     /// No call of another such tool runs beside it.
@@ -343,19 +343,17 @@ impl Script<'_> {
             );
         };
         let (id, at) = lock(&self.calls).begin(&name, &Value::Object(arguments.clone()));
+        let call = self.control.begin_call(id, Some(self.call.id), &name, arguments, &self.cancel);
         self.publish();
-        Ok(Begun { number, name, arguments, id, at, is_alone: tool.info().sequential })
+        Ok(Begun { number, name, call, at, is_alone: tool.info().sequential })
     }
 
     /// Calls a tool, and gives the message that answers the script.
     fn answer_call(&self, call: Begun) -> Value {
-        let Begun { number, name, arguments, id, at, is_alone } = call;
+        let Begun { number, name, call, at, is_alone } = call;
         let name = name.as_str();
         let _alone = is_alone.then(|| lock(&self.alone));
-        let (output, is_error) = match self.cancel.is_cancelled() {
-            true => (ToolOutput::text("Operation aborted"), true),
-            false => self.control.execute(&id, name, arguments, &|_| {}, &self.cancel),
-        };
+        let (output, is_error) = call.run(&|_| {});
         if let Some(used) = &output.usage {
             let mut usage = lock(&self.usage);
             *usage = Some(usage.as_ref().map_or_else(|| used.clone(), |sum| add_usage(sum, used)));

@@ -74,6 +74,65 @@ fn a_script_calls_tools_and_puts_out_what_it_wants() {
 }
 
 #[test]
+fn calls_of_a_script_have_events_of_their_own() {
+    if !has_engine() {
+        return;
+    }
+    let code = "await tools.read({path: 'a.txt'});\n\
+        await Promise.allSettled([tools.bash({command: 'echo hi'}), tools.read({path: 'none'}), tools.read({})])";
+    let (world, _server) = scripts(&[code]);
+    world.write("a.txt", "first\n");
+    let outcome = world.pi().args(PRINT).args(["--mode", "json", "go"]).run().success();
+    let lines = outcome.events();
+    let nested: Vec<&Value> = lines.iter().filter(|line| line["parentToolCallId"] == "c").collect();
+    let of = |kind: &str| nested.iter().copied().filter(|line| line["type"] == kind).collect::<Vec<_>>();
+    let starts: Vec<Value> = of("tool_execution_start")
+        .iter()
+        .map(|line| json!([line["toolCallId"], line["toolName"], line["args"]]))
+        .collect();
+    let expected = json!([
+        ["c/1", "read", {"path": "a.txt"}],
+        ["c/2", "bash", {"command": "echo hi"}],
+        ["c/3", "read", {"path": "none"}],
+        ["c/4", "read", {}],
+    ]);
+    assert_eq!(json!(starts), expected);
+    assert!(of("tool_execution_update").iter().any(|line| line["toolCallId"] == "c/2"));
+    let mut ends = of("tool_execution_end");
+    ends.sort_by_key(|line| line["toolCallId"].to_string());
+    let told: Vec<Value> =
+        ends.iter().map(|line| json!([line["isError"], line["durationMs"].is_u64()])).collect();
+    // The last call did not run.
+    assert_eq!(json!(told), json!([[false, true], [false, true], [true, true], [true, false]]));
+    assert_eq!(ends[0]["result"]["structuredContent"], "first\n");
+    // All of them lie within the call of the script, and none is a message.
+    let place = |line: &Value| lines.iter().position(|other| other == line).unwrap();
+    let is_end = |line: &&Value| line["type"] == "tool_execution_end" && line["toolCallId"] == "c";
+    let end = lines.iter().find(is_end).expect("the end of the script");
+    assert!(end.get("parentToolCallId").is_none());
+    assert!(nested.iter().all(|line| place(line) < place(end)));
+    let roles: Vec<String> = world
+        .session()
+        .iter()
+        .filter_map(|entry| Some(entry["message"]["role"].as_str()?.to_owned()))
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "toolResult", "assistant"]);
+
+    let (world, _server) = scripts(&["await tools.bash({command: 'echo hi'})"]);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools +codemode");
+    client.prompt("go").unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let kinds: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["parentToolCallId"] == "c")
+        .map(|event| &event["type"])
+        .filter(|kind| **kind != "tool_execution_update")
+        .collect();
+    assert_eq!(kinds, ["tool_execution_start", "tool_execution_end"]);
+    client.close().unwrap();
+}
+
+#[test]
 fn a_script_that_fails_says_why_and_keeps_what_it_put_out() {
     if !has_engine() {
         return;
@@ -204,7 +263,7 @@ fn calls_of_scripts_are_asked_about_and_an_abort_ends_them() {
     let (world, _server) = scripts(&["await tools.bash({command: 'touch begun; sleep 300'})"]);
     let mut client = crate::rpc::client(&world, "--model mock/m1 --tools +codemode");
     client.prompt("go").unwrap();
-    // Nothing is told while a call runs.
+    // The event of the call precedes the command.
     for _ in 0..4000 {
         if world.work().join("begun").exists() {
             break;
