@@ -75,6 +75,8 @@ pub struct ToolInfo {
     pub spec: ToolSpec,
     /// The display name.
     pub label: String,
+    /// JSON schema of [`ToolOutput::structured`], for tools that have such a result.
+    pub result: Option<Value>,
     /// One line for the system prompt; a tool without a snippet is not listed there.
     pub snippet: Option<String>,
     /// Rules for the system prompt while the tool is active.

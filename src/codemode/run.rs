@@ -6,6 +6,7 @@
 use super::calls::{Calls, Status};
 use super::declare;
 use super::engine::{self, Child, Engine};
+use super::models;
 use super::search::{self, Document};
 use super::source::Options;
 use super::store;
@@ -76,7 +77,7 @@ pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Optio
         json!({"id": declare::identifier(&info.spec.name), "name": info.spec.name, "description": declare::sample(info)})
     };
     let first = json!({"code": code, "tools": tools.iter().map(described).collect::<Vec<_>>(),
-        "store": store::load(control)});
+        "models": models::NAMES, "store": store::load(control)});
     let (ended, ends) = bounded(CALLS_MAX + 1);
     let script = Script {
         control,
@@ -378,8 +379,11 @@ impl Script<'_> {
         }
     }
 
-    /// Answers a function that looks for tools. None stands for undefined.
+    /// Answers a function that looks for tools or models. None stands for undefined.
     fn ask(&self, what: &str, given: &[Value]) -> Result<Option<Value>, String> {
+        if models::NAMES.contains(&what) {
+            return models::answer(self.control, what, given);
+        }
         let name = given.first().and_then(Value::as_str).ok_or_else(|| format!("{what}() takes a string"))?;
         let id = declare::identifier(name);
         let is_meant = |info: &ToolInfo| {

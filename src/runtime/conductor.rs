@@ -313,8 +313,8 @@ impl Host for Conductor<'_> {
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let changed = self.hooked.context(messages, self.cancel);
         let messages = changed.as_deref().unwrap_or(messages);
-        let absent = self.control.state().absent_tools();
-        let offered = (!absent.is_empty()).then(|| without_tools(messages, &absent));
+        let undeclared = self.control.state().undeclared_tools();
+        let offered = (!undeclared.is_empty()).then(|| without_tools(messages, &undeclared));
         match self.config.services.block_images {
             true => Some(blocked::without(offered.as_deref().unwrap_or(messages))),
             false => offered.or(changed),

@@ -293,6 +293,72 @@ fn without_an_engine_it_is_left_out_and_that_is_said_once() {
     assert!(!outcome.stderr.contains("node"), "{}", outcome.stderr);
 }
 
+#[test]
+fn scripts_may_be_the_only_way_to_other_tools() {
+    if !has_engine() {
+        return;
+    }
+    let code = "return (await tools.bash({command: 'echo hi; exit 3'})).exit_code";
+    let (world, server) = world([script(code)].into_iter().chain((0..6).map(|_| Reply::text("done"))));
+    let said = |request: &Request| {
+        let tools = request.body["tools"].as_array().unwrap().iter();
+        let own = tools.map(|tool| &tool["function"]).find(|tool| tool["name"] == "codemode").cloned();
+        own.map(|tool| tool["description"].as_str().unwrap().to_owned()).unwrap_or_default()
+    };
+    let starts = |mode: &str, words: &[&str]| {
+        world.write_config("settings.json", &json!({"codemode": {"mode": mode}}).to_string());
+        world.pi().args(["--model", "mock/m1"]).args(words).run().success();
+        server.requests().last().unwrap().clone()
+    };
+    let request = starts("only", &["--tools", "+codemode", "-p", "go"]);
+    assert!(result(&server).ends_with('3'));
+    assert_eq!(declared(&request), ["codemode"]);
+    let about = said(&request);
+    for name in ["read", "bash", "edit", "write"] {
+        assert!(about.contains(&format!("tools.{name}(args: {{\n  ")), "{name}: {about}");
+    }
+    assert!(about.contains("exit_code: number;") && !about.contains("tools.ls("), "{about}");
+    let prompt = request.body["messages"][0].to_string();
+    assert!(prompt.contains("- codemode: ") && !prompt.contains("- read: "), "{prompt}");
+    // The session has recorded all tools as active: the setting alone decides on what is declared.
+    let added =
+        &world.session().iter().find_map(|entry| entry["message"].get("toolsAdded").cloned()).unwrap();
+    assert_eq!(added.as_array().unwrap().len(), 5);
+    let request = starts("only", &["--tools", "+ls", "-c", "-p", "go"]);
+    assert_eq!(declared(&request), ["codemode"]);
+    assert!(said(&request).contains("tools.ls("));
+    let request = starts("on", &["-c", "-p", "go"]);
+    assert_eq!(declared(&request), ["read", "bash", "edit", "write", "ls", "codemode"]);
+    assert!(!said(&request).contains("tools.ls("));
+    let request = starts("only", &["--tools", "-codemode", "-c", "-p", "go"]);
+    assert_eq!(declared(&request), ["read", "bash", "edit", "write", "ls"]);
+    // The shortest tools go into a small budget.
+    world.write_config("settings.json", r#"{"codemode": {"mode": "only", "inlineBudget": 80}}"#);
+    world.pi().args(PRINT).args(["-p", "go"]).run().success();
+    let about = said(server.requests().last().unwrap());
+    assert!(about.contains("tools.write(") && !about.contains("tools.edit("), "{about}");
+}
+
+#[test]
+fn scripts_list_chat_models_and_are_told_that_no_others_run() {
+    if !has_engine() {
+        return;
+    }
+    let code = "const [one] = await models.getAvailableOfType('chat', 'mock');\n\
+        const none = await models.getModelsOfType('classifier');\n\
+        const got = await models.getModelOfType('chat', one.provider, one.id);\n\
+        const failed = [];\n\
+        for (const call of [() => models.classify(one, {}), () => models.getModelsOfType('x')])\n\
+            await call().catch((error) => failed.push(error.message));\n\
+        return [one.id, none, got.name, failed]";
+    let (world, server) = scripts(&[code]);
+    run(&world);
+    let said: Value = serde_json::from_str(&result(&server)).unwrap();
+    assert_eq!((&said[0], &said[1]), (&json!("m1"), &json!([])));
+    assert!(said[3][0].as_str().unwrap().contains("runs chat models only"), "{said}");
+    assert!(said[3][1].as_str().unwrap().contains("\"classifier\""), "{said}");
+}
+
 /// A server with two tools, in `sh`.
 const SCRIPT: &str = r#"
 while read -r line; do
