@@ -26,6 +26,7 @@ pub enum Command {
     Auth(Vec<OsString>),
     Acp,
     Mcp,
+    Jobs,
     Rpc,
     /// Asks a model, in print, JSON or interactive mode.
     Prompt,
@@ -65,7 +66,7 @@ impl Command {
         // Only extensions know flags that are not in the table, and only these commands start them.
         let starts_extensions = run.export.is_none()
             && run.list_models.is_none()
-            && !matches!(run.mode, Some(Mode::Acp | Mode::Mcp));
+            && !matches!(run.mode, Some(Mode::Acp | Mode::Mcp | Mode::Jobs));
         if let Some(flag) = args.unknown.first().filter(|_| !starts_extensions) {
             return Err(Refused::unknown(flag));
         }
@@ -106,6 +107,7 @@ impl Command {
                 return refuse("In MCP mode the client sends prompts and names sessions; leave them out");
             }
             (Some(Mode::Mcp), _) => Self::Mcp,
+            (Some(Mode::Jobs), _) => Self::Jobs,
             (Some(Mode::Rpc), _) if !args.files.is_empty() => {
                 return refuse("@file arguments are not supported in RPC mode");
             }

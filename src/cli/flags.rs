@@ -50,6 +50,8 @@ pub struct RunArgs {
     pub offline: bool,
     /// Without MCP servers.
     pub no_mcp: bool,
+    /// Background jobs outlive pi.
+    pub keep_jobs: bool,
     /// Parts of the program that `-e builtin:NAME` asks for, whatever switches them off.
     pub builtins: Vec<String>,
     pub mode: Option<Mode>,
@@ -95,6 +97,8 @@ pub enum Mode {
     Rpc,
     Acp,
     Mcp,
+    /// The process of jobs that outlive pi.
+    Jobs,
 }
 
 /// An error in the command line.

@@ -18,6 +18,7 @@ mod extensions;
 pub mod flags;
 pub mod help;
 mod input;
+mod jobs;
 mod man;
 #[cfg_attr(not(feature = "mcp"), path = "absent/mcp.rs")]
 mod mcp;
@@ -113,6 +114,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Acp) => Launch::unasked(&args).and_then(|launch| acp::serve(launch.hearing_extensions())),
         Ok(Command::Mcp) => Launch::unasked(&args).and_then(serve::serve),
         Ok(Command::Rpc) => serve(args),
+        Ok(Command::Jobs) => keep_jobs(&args),
         Ok(Command::Prompt) => prompt(args),
     };
     done.unwrap_or_else(|text| {
@@ -184,6 +186,15 @@ fn serve(mut args: Args) -> Result<u8, String> {
     let Begun { session, cancel, watch, .. } = begin(launch, inputs, &args)?;
     let options = rpc::Options { cumulative: args.run.cumulative_events, ready: args.run.ready };
     rpc::run(session, options, &cancel, &watch)
+}
+
+/// Runs jobs that outlive their pi. Returns the exit code.
+fn keep_jobs(args: &Args) -> Result<u8, String> {
+    let mut launch = Launch::new(args)?;
+    launch.over.model.model = Some(model::NO_MODEL.into());
+    let inputs = launch.inputs()?;
+    let Begun { session, cancel, watch, .. } = begin(launch, inputs, args)?;
+    crate::mode::jobs::run(session, &cancel, &watch)
 }
 
 /// An opened session, with its cancel token and signal watch.

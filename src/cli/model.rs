@@ -16,6 +16,9 @@ use crate::session::context::SessionContext;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The model of sessions that only run tools and have no key.
+pub const NO_MODEL: &str = "faux/echo";
+
 /// Time limit for asking all local servers together.
 const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 

@@ -2,11 +2,13 @@
 
 use super::export::redactor;
 use super::mcp;
+use super::model;
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
-use crate::mode::host::{Host, Lend, Lent, Listed, Refusal};
+use crate::mode::host::{Host, Listed, Refusal};
 use crate::mode::signal::{self, Watch};
 use crate::resources::dirs::Dirs;
+use crate::runtime::addition::{Lend, LentServer};
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::session::export::{self, Format, Options};
@@ -16,9 +18,6 @@ use crate::session::{Log, SessionError, upkeep};
 use crate::tools;
 use crate::tools::backend::Over;
 use std::path::{Path, PathBuf};
-
-/// The model of sessions that only run tools and have no key.
-const NO_MODEL: &str = "faux/echo";
 
 pub struct Opener {
     launch: Launch,
@@ -111,15 +110,15 @@ impl Host for Opener {
     }
 
     fn takes_servers(&self) -> bool {
-        mcp::IS_THERE && !self.launch.no_mcp
+        mcp::IS_THERE && !self.launch.no_mcp && self.launch.may_have_part("mcp")
     }
 
     fn start_servers(
         &mut self,
         session: &Session,
-        lent: Vec<Lent>,
+        lent: Vec<LentServer>,
         cancel: &CancelToken,
-    ) -> Result<Lend, Refusal> {
+    ) -> Result<Option<Lend>, Refusal> {
         let dirs = Dirs::find().map_err(|error| Refusal::Failed(error.to_string()))?;
         Ok(mcp::start(session, &self.launch, &dirs, lent, cancel))
     }
@@ -131,9 +130,9 @@ impl Host for Opener {
             Err(Refusal::NoModel(_)) => {}
             opened => return opened,
         }
-        let model = self.launch.over.model.model.replace(NO_MODEL.into());
+        let chosen = self.launch.over.model.model.replace(model::NO_MODEL.into());
         let opened = open(self);
-        self.launch.over.model.model = model;
+        self.launch.over.model.model = chosen;
         opened
     }
 

@@ -23,7 +23,7 @@ use crate::runtime::checkpoint;
 use crate::runtime::command_hook;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure, tools_named};
 use crate::runtime::control::{Control, Parts};
-use crate::runtime::job;
+use crate::runtime::job::{self, kept};
 use crate::runtime::outcome::Wanted;
 use crate::runtime::plan;
 use crate::runtime::recorded_tools::RecordedTools;
@@ -64,6 +64,8 @@ pub struct Launch {
     builtins: Vec<String>,
     /// No servers of the Model Context Protocol.
     pub no_mcp: bool,
+    /// Background jobs outlive pi.
+    keeps_jobs: bool,
     verbose: bool,
     is_offline: bool,
     /// Extensions may decide on the trust of projects.
@@ -155,11 +157,13 @@ impl Launch {
                 Some(Mode::Json) => "json",
                 Some(Mode::Acp) => "acp",
                 Some(Mode::Mcp) => "mcp",
+                Some(Mode::Jobs) => "jobs",
                 Some(Mode::Text) | None => "print",
             },
             is_interactive,
             builtins: args.run.builtins.clone(),
             no_mcp: args.run.no_mcp,
+            keeps_jobs: args.run.keep_jobs,
             verbose: args.run.verbose,
             is_offline: args.run.offline,
             hears_extensions: false,
@@ -319,20 +323,20 @@ impl Launch {
         cancel: &CancelToken,
     ) -> Result<Session, String> {
         let store = (!self.no_session).then(|| self.store(&inputs));
-        let plan = self.plan;
+        let (plan, launch) = (self.plan, self.clone());
         let first = self.parts(inputs, log, name, None, cancel)?;
         self.questions = Questions::Never;
-        let (launch, token) = (self.clone(), cancel.clone());
+        let (follower, token) = (self.clone(), cancel.clone());
         let make = move |log: Log, folder: Folder| {
-            let mut inputs = launch.inputs()?;
-            open::follow(&launch, &mut inputs, &log, folder)?;
-            let enter = Box::new(launch.next_extensions(&mut inputs, false));
-            Ok(Next { parts: launch.parts(inputs, log, None, None, &token)?, enter })
+            let mut inputs = follower.inputs()?;
+            open::follow(&follower, &mut inputs, &log, folder)?;
+            let enter = Box::new(follower.next_extensions(&mut inputs, false));
+            Ok(Next { parts: follower.parts(inputs, log, None, None, &token)?, enter })
         };
         let extensions = self.extensions.clone();
         let succession = Succession::new(store, make, move |old, why| self.read_again(old, why));
         let session = Session::new(first, Some(succession), cancel);
-        offer_tools(session.control());
+        launch.offer_tools(session.control());
         if let Some(accepts) = plan {
             session.control().begin_planning(accepts)?;
         }
@@ -364,7 +368,7 @@ impl Launch {
         launch.extensions = Some(extensions.clone());
         let parts = launch.parts(inputs, log, None, Some(files), cancel).inspect_err(|_| extensions.end())?;
         let session = Session::new(parts, None, cancel);
-        offer_tools(session.control());
+        self.offer_tools(session.control());
         extensions.attach(session.control());
         Ok(session)
     }
@@ -372,8 +376,18 @@ impl Launch {
     /// True if a part of the program is switched on: `codemode`, `mcp`.
     pub fn has_part(&self, name: &str, settings: &Settings) -> bool {
         let switched_off = settings.texts("extensions").unwrap_or_default();
+        self.is_named(name)
+            || (self.may_have_part(name) && !switched_off.contains(&format!("-builtin:{name}")))
+    }
+
+    /// True if flags do not leave the part out.
+    pub fn may_have_part(&self, name: &str) -> bool {
+        self.is_named(name) || !self.over.resources.no_extensions
+    }
+
+    /// True if a flag names the part.
+    fn is_named(&self, name: &str) -> bool {
         self.builtins.iter().any(|known| known == name)
-            || !(self.over.resources.no_extensions || switched_off.contains(&format!("-builtin:{name}")))
     }
 
     /// Returns an error if there is no model or key for a new session.
@@ -508,23 +522,26 @@ impl Launch {
             ));
         }
     }
+
+    /// Adds the tools that work on a session itself, and the commands of the settings.
+    fn offer_tools(&self, control: &Control) {
+        helper::isolate::recover(&control.config().agent_dir).iter().for_each(report::warning);
+        helper::offer(control);
+        todo::offer(control);
+        command_hook::offer(control);
+        job::offer(control);
+        if self.mode != "jobs" && (self.is_interactive || self.keeps_jobs || job::is_active(control)) {
+            kept::offer(control, self.keeps_jobs, report::note);
+        }
+        plan::offer(control);
+        checkpoint::offer(control);
+    }
 }
 
 fn current_dir() -> Result<PathBuf, String> {
     std::env::current_dir().map_err(|error| {
         format!("The current folder cannot be used: {error}. Change to another one, or use --cwd.")
     })
-}
-
-/// Adds the tools that work on a session itself, and the commands of the settings.
-fn offer_tools(control: &Control) {
-    helper::isolate::recover(&control.config().agent_dir).iter().for_each(report::warning);
-    helper::offer(control);
-    todo::offer(control);
-    command_hook::offer(control);
-    job::offer(control);
-    plan::offer(control);
-    checkpoint::offer(control);
 }
 
 /// Reads the schema file of `--output-schema`.

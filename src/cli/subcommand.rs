@@ -1,7 +1,8 @@
 //! The table of subcommands. Dispatch, `--help`, the manual, the man page and completions follow it.
 
 use super::{
-    auth, bug, completion, config, docs, doctor, export, extension, extensions, man, mcp, package, resource,
+    auth, bug, completion, config, docs, doctor, export, extension, extensions, jobs, man, mcp, package,
+    resource,
 };
 use super::{sandbox, sessions, undo, update};
 use std::ffi::OsString;
@@ -57,6 +58,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("remove", "<source>", "take a package away", || vec!["--local", "--approve", "--no-approve"], package::remove),
     row("list", "", "the packages", || vec!["--approve", "--no-approve"], package::list),
     row("mcp", "<command>", "servers of tools (Model Context Protocol)", || vec!["add", "list", "login", "logout", "remove", "test"], mcp::run),
+    row("jobs", "[command]", "background jobs that outlived their pi", || vec!["list", "tail", "stop", "send"], jobs::run),
     row("sessions", "<command>", "list, search, show, import, remove", || vec!["list", "search", "show", "rm", "prune", "export", "import"], sessions::run),
     row("export", "[session] [file]", "as a page, Markdown or JSON lines", || vec!["--format", "--all", "--redact", "--continue", "--session-dir"], export::run),
     row("undo", "[n] [--list]", "take back what tools did to files", || vec!["--list", "--to", "--dry-run", "--force", "--yes", "--session"], undo::run),

@@ -101,6 +101,7 @@ pub const GROUPS: &[Group] = &[
         row("exclude-tools", Some("xt"), Required("list"), With(|args, text| put(&mut args.over.tools.excluded, list(&text))), "Take these away, by name or pattern (*)"),
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.over.tools.no_builtin), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.over.tools.none), "Without any tool"),
+        row("keep-jobs", None, No, Switch(|args| &mut args.run.keep_jobs), "Background jobs outlive pi (pi docs jobs)"),
         row("no-mcp", None, No, Switch(|args| &mut args.run.no_mcp), "Without MCP servers"),
     ]},
     Group { title: "Confinement", flags: &[
@@ -207,6 +208,7 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "rpc" => Mode::Rpc,
         "acp" => Mode::Acp,
         "mcp" => Mode::Mcp,
+        "jobs" => Mode::Jobs,
         _ => {
             return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp, mcp"));
         }

@@ -122,14 +122,7 @@ fn words(
     // The session decides on each call by its mode and rules, which may change while the helper works.
     add("--ask-tools", "every".into());
     add("--allow-tools", [r#yield::NAME, super::task::NAME].join(",").into());
-    if let Some(mode) = &over.sandbox.mode {
-        add("--sandbox", mode.into());
-    }
     let absolute = |path: &String| config.started_in.join(path).into_os_string();
-    for folder in &over.sandbox.writable {
-        add("--sandbox-write", absolute(folder));
-    }
-
     // Nothing else ends a helper that outlives the prompt which started it.
     if let Some(time) = config.limits.time.filter(|_| helper.row.member().report().is_background) {
         add("--timeout", time.as_secs_f64().to_string().into());
@@ -168,8 +161,6 @@ fn words(
     for extension in &over.resources.extensions {
         add("--extension", absolute(extension));
     }
-    // The helper looks at the project itself: what is new there was agreed to by nobody.
-    let is_trusted = config.consent.as_ref().is_some_and(|consent| consent.check().is_ok());
     let switches = [
         ("--no-extensions", over.resources.no_extensions),
         // Servers are started only for a helper that may call them.
@@ -177,10 +168,8 @@ fn words(
         ("--no-skills", only_named),
         ("--no-context-files", over.resources.no_context_files),
         ("--read-only", over.tools.read_only || control.is_planning()),
-        ("--sandbox-net", over.sandbox.network),
-        ("--approve", is_trusted),
-        ("--no-approve", !is_trusted),
     ];
+    words.extend(config.confinement());
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
     words
 }

@@ -104,6 +104,8 @@ pub struct Offer {
 pub struct Server {
     entry: Mutex<Arc<Entry>>,
     pub(super) context: Arc<Context>,
+    /// Cancelled when the session has no use for the server any more.
+    cancel: CancelToken,
     slot: Mutex<Slot>,
     /// Called when the state or the offer has changed.
     changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -128,6 +130,7 @@ impl Server {
         let state = if entry.is_enabled() { State::Waiting } else { State::Disabled };
         Arc::new(Self {
             entry: Mutex::new(Arc::new(entry)),
+            cancel: context.cancel.child(),
             context,
             slot: Mutex::new(Slot {
                 state,
@@ -258,7 +261,7 @@ impl Server {
     }
 
     fn open(self: &Arc<Self>) {
-        let cancel = &self.context.cancel;
+        let cancel = &self.cancel;
         let is_remote = matches!(self.entry().transport(), Way::Http { .. });
         let mut pauses = TRY_AGAIN.iter();
         let outcome = loop {
@@ -284,7 +287,7 @@ impl Server {
                 slot.failures = 0;
                 slot.closed_until = None;
             }
-            Err(_) if slot.state == State::Disabled => {}
+            Err(_) if slot.state == State::Disabled || cancel.is_cancelled() => {}
             Err(Fault::SignIn(challenge)) => slot.state = State::NeedsSignIn(challenge),
             Err(fault) => {
                 let pause = BACKOFF.saturating_mul(1 << slot.failures.min(6)).min(BACKOFF_MAX);
@@ -494,6 +497,12 @@ impl Server {
             }
         }
         self.tell();
+    }
+
+    /// Ends the connection, also one that is being opened, for good; the server has until `until` to end in order.
+    pub fn end(&self, until: Instant) {
+        self.cancel.cancel();
+        self.close(until);
     }
 
     /// Ends the connection; the server has until `until` to end in order.

@@ -25,12 +25,12 @@ use crate::base::env::Env;
 use crate::codemode;
 use crate::llm::estimate::text_tokens;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{Addition, Owner, SlashCommand};
+use crate::runtime::addition::{Addition, LentServer, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
 use crate::runtime::ui::{Change, Ui};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -67,7 +67,7 @@ struct Inside {
     servers: Vec<Arc<Server>>,
     names: Names,
     /// Servers that a client lends to the session.
-    lent: Vec<Lent>,
+    lent: Vec<LentServer>,
     /// The configuration that the servers are of.
     config: Option<Arc<Config>>,
     /// What the user was told already.
@@ -89,9 +89,6 @@ struct Inside {
 /// Shows the user a text; true for a problem.
 pub type Tell = Box<dyn Fn(bool, String) + Send + Sync>;
 
-/// Name and entry of a server that a client lends to a session.
-pub type Lent = (String, Map<String, Value>);
-
 /// How servers are started and problems told.
 pub struct Options {
     pub dirs: Dirs,
@@ -102,7 +99,7 @@ pub struct Options {
     pub may_ask: bool,
     /// True if the mode shows lists to choose from.
     pub has_lists: bool,
-    pub lent: Vec<Lent>,
+    pub lent: Vec<LentServer>,
     pub cancel: CancelToken,
 }
 
@@ -178,38 +175,46 @@ impl Mcp {
 
     /// Takes up the servers of the configuration, if it is another one than before.
     fn follow_config(&self) {
-        let config = self.control.config();
-        let known = self.inside().config.replace(config.clone());
-        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config)) {
+        let is_known = || {
+            let config = self.control.config();
+            self.inside().config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config))
+        };
+        if is_known() {
             return;
         }
-        let same_place = known.is_some_and(|known| known.workspace.cwd == config.workspace.cwd);
-        self.take_up(&config, same_place);
+        let turn = self.turn();
+        if !is_known() {
+            self.take_up(&turn);
+        }
     }
 
     /// Replaces the servers that a client lends to the session.
-    pub fn lend(&self, lent: Vec<Lent>) {
+    pub fn lend(&self, lent: Vec<LentServer>) {
+        let turn = self.turn();
         self.inside().lent = lent;
-        self.take_up(&self.control.config(), true);
+        self.take_up(&turn);
     }
 
-    /// Takes up the servers of `config`, and those that a client lends. What runs already goes on in the `same_place`.
-    fn take_up(&self, config: &Config, same_place: bool) {
-        let _turn = self.turn();
+    /// Takes up the servers of the configuration, and those that a client lends. Servers that run already go on, unless
+    /// the working folder is another one.
+    fn take_up(&self, _turn: &MutexGuard<'_, ()>) {
         if self.inside().is_closed {
             return;
         }
+        let config = self.control.config();
         let cwd = &config.workspace.cwd;
+        let known = self.inside().config.replace(config.clone());
+        let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let mut loaded = config::load_trusted(self.dirs.agent(), cwd, config.consent.as_deref());
         loaded.lend(&self.inside().lent);
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         self.inside().leaves_codemode = loaded.leaves_codemode;
         let cache = Cache::load(self.dirs.agent());
-        let context = self.context(config);
+        let context = self.context(&config);
         let old = std::mem::take(&mut self.inside().servers);
         let (mut kept, gone): (Vec<_>, Vec<_>) =
             old.into_iter().partition(|server| same_place && loaded.entries.contains(&server.entry()));
-        close(gone);
+        end(gone);
         let servers: Vec<Arc<Server>> = loaded
             .entries
             .into_iter()
@@ -371,7 +376,7 @@ impl Mcp {
         let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>(), prompts]);
         if inside.added != added {
             let none = json!([]);
-            let has_others = inside.added.get(2).unwrap_or(&none) != &added[2];
+            let prompts_changed = inside.added.get(2).unwrap_or(&none) != &added[2];
             inside.added = added;
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
             let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
@@ -379,7 +384,7 @@ impl Mcp {
             let addition = Addition { tools, commands, sections, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
-            if has_others && let Some(ui) = self.control.ui() {
+            if prompts_changed && let Some(ui) = self.control.ui() {
                 ui.show(Change::Resources);
             }
             problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));
@@ -505,6 +510,9 @@ impl Mcp {
             (None, true) => config::project_file(&config.workspace.cwd),
             (None, false) => entry.source.clone(),
         };
+        if entry.scope == Scope::Client && in_project {
+            return Err(server.error("the client lends it to this session only: leave out -l"));
+        }
         if entry.scope != Scope::Client {
             edit::patch(&file, name, patch, in_project || entry.changed_by.is_some())?;
         }
@@ -524,6 +532,13 @@ impl Mcp {
             }
         }
         let starts = patch.enabled == Some(true);
+        if entry.scope == Scope::Client {
+            let mut inside = self.inside();
+            let mut lent = inside.lent.iter_mut();
+            if let Some((_, fields)) = lent.find(|(given, _)| config::name_of_lent(given) == entry.name) {
+                fields.clone_from(&entry.fields);
+            }
+        }
         server.set_entry(entry);
         if starts {
             server.start();
@@ -593,7 +608,7 @@ impl Hooks for Mcp {
             inside.is_closed = true;
             std::mem::take(&mut inside.servers)
         };
-        close(servers);
+        end(servers);
         self.control.remove_addition(&owner());
     }
 }
@@ -641,11 +656,11 @@ pub fn tokens(tool: &Value) -> u64 {
 }
 
 /// Ends servers, all at once.
-fn close(servers: Vec<Arc<Server>>) {
+fn end(servers: Vec<Arc<Server>>) {
     let until = Instant::now() + END;
     thread::scope(|scope| {
         for server in &servers {
-            scope.spawn(move || server.close(until));
+            scope.spawn(move || server.end(until));
         }
     });
 }

@@ -2,18 +2,11 @@
 //! settings.
 
 use crate::runtime::CancelToken;
+use crate::runtime::addition::{Lend, LentServer};
 use crate::runtime::backend::Over;
 use crate::runtime::session::Session;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// Name and entry of a server of the Model Context Protocol that a client lends to a session, in the form of `mcp.json`.
-pub type Lent = (String, Map<String, Value>);
-
-/// Replaces the servers that a client lends to a session.
-pub type Lend = Arc<dyn Fn(Vec<Lent>) + Send + Sync>;
 
 /// Opens and lists sessions.
 pub trait Host: Send + 'static {
@@ -31,16 +24,16 @@ pub trait Host: Send + 'static {
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
 
-    /// True if servers that a client lends are used.
+    /// True if servers that a client lends are used, as far as that is known before a session's settings are.
     fn takes_servers(&self) -> bool;
 
-    /// Starts the servers of a session: its own, and those that the client lends.
+    /// Starts the servers of a session: its own, and those that the client lends. `Ok(None)` if it takes none.
     fn start_servers(
         &mut self,
         session: &Session,
-        lent: Vec<Lent>,
+        lent: Vec<LentServer>,
         cancel: &CancelToken,
-    ) -> Result<Lend, Refusal>;
+    ) -> Result<Option<Lend>, Refusal>;
 
     /// Opens a session that only runs tools: without a key it gets a model that sends nothing.
     fn open_tools(&mut self, cancel: &CancelToken) -> Result<Session, Refusal>;

@@ -9,6 +9,7 @@ mod form;
 pub mod host;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
+pub mod jobs;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod output;

@@ -31,6 +31,12 @@ pub struct Addition {
     pub source: Value,
 }
 
+/// Name and entry of an MCP server that a client lends to a session, in the form of `mcp.json`.
+pub type LentServer = (String, Map<String, Value>);
+
+/// Replaces the MCP servers that a client lends to a session.
+pub type Lend = Arc<dyn Fn(Vec<LentServer>) + Send + Sync>;
+
 /// The rank of additions that belong to the program itself. A tool of another owner takes the place of theirs.
 pub const OWN: usize = usize::MAX;
 

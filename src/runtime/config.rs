@@ -39,6 +39,7 @@ use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
 use crate::wire::faux;
 use serde_json::{Map, Value};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -86,6 +87,25 @@ impl Config {
     pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
         let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
         (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
+    }
+
+    /// The flags that confine another pi as this one is confined. It looks at the project itself: what is new there was
+    /// agreed to by nobody.
+    pub fn confinement(&self) -> Vec<OsString> {
+        let SandboxOverrides { mode, network, writable } = &self.over.sandbox;
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(mode) = mode {
+            words.extend(["--sandbox".into(), mode.into()]);
+        }
+        for folder in writable {
+            words.extend(["--sandbox-write".into(), self.started_in.join(folder).into_os_string()]);
+        }
+        if *network {
+            words.push("--sandbox-net".into());
+        }
+        let is_trusted = self.consent.as_ref().is_some_and(|consent| consent.check().is_ok());
+        words.push(if is_trusted { "--approve" } else { "--no-approve" }.into());
+        words
     }
 }
 

@@ -96,6 +96,8 @@ pub struct Start<'a> {
     pub shown: &'a str,
     /// Folder of the output.
     pub folder: &'a Path,
+    /// The beginning of the job's id.
+    pub prefix: char,
     pub hider: Hider,
     /// Called on the job's thread after its end, unless somebody waits for it or has stopped it.
     pub on_end: Box<dyn FnOnce(&Job) + Send>,
@@ -125,7 +127,7 @@ impl Jobs {
 
     /// Starts a command. The error text is complete.
     pub fn start(&self, start: Start<'_>) -> Result<Arc<Job>, String> {
-        let Start { backend, mut command, shown, folder, hider, on_end } = start;
+        let Start { backend, mut command, shown, folder, prefix, hider, on_end } = start;
         let mut known = self.known();
         if known.jobs.iter().filter(|job| job.is_running()).count() >= RUNNING_MAX {
             return Err(format!("{RUNNING_MAX} jobs are running already. Stop one before."));
@@ -135,7 +137,7 @@ impl Jobs {
         let mut number = known.started;
         let (log, file) = loop {
             number += 1;
-            let log = folder.join(format!("job-j{number}.log"));
+            let log = folder.join(format!("job-{prefix}{number}.log"));
             match create_private(&log) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => break (log, made.map_err(fail)?),
@@ -149,7 +151,7 @@ impl Jobs {
             error.to_string()
         })?;
         let job = Arc::new(Job {
-            id: format!("j{number}"),
+            id: format!("{prefix}{number}"),
             command: shown.to_owned(),
             log,
             begun: Instant::now(),
@@ -446,6 +448,7 @@ mod tests {
                 input: None,
             };
             let start = Start {
+                prefix: 'j',
                 backend: &Local,
                 command,
                 shown: text,

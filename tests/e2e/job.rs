@@ -109,3 +109,61 @@ fn the_terminal_lists_and_stops_jobs() {
     screen.wait_for("There is no job \"nope\". Known: j1");
     screen.quit();
 }
+
+#[test]
+fn kept_jobs_outlive_pi_and_are_found_by_the_next_one() {
+    let (world, server) = world([
+        Reply::tool("b", "bash", &json!({"command": "read line; exit 3", "background": true})),
+        Reply::text("I wait for it"),
+        Reply::text("I saw it"),
+        Reply::text("ok"),
+        Reply::text("ok"),
+    ]);
+    let jobs = |words: &str| world.pi().words(&format!("jobs {words}")).run();
+    assert_eq!(jobs("list").success().stdout, "There are no jobs\n");
+    // The model starts one, and is told of its end.
+    let keep = "--model mock/m1 --tools bash,job --keep-jobs";
+    let mut client = crate::rpc::client(&world, keep);
+    client.prompt("go").unwrap();
+    let requests = server.wait_for(2);
+    assert!(requests[1].last_text().starts_with("Started as job k1. Its output is in "));
+    client.request("job", json!({"op": "send", "job": "k1", "text": "x"})).unwrap();
+    let told = server.wait_for(3)[2].last_text();
+    assert!(told.starts_with("The job k1 ended with exit code 3 after"), "{told}");
+    let command = "echo up; while read line; do echo got $line; done; exit 4";
+    let started = client.request("job", json!({"op": "start", "command": command})).unwrap();
+    assert!(started["text"].as_str().unwrap().starts_with("Started as job k2"), "{started}");
+    std::process::Command::new("kill").args(["-9", &client.pid().to_string()]).status().unwrap();
+    drop(client);
+
+    // The next pi, and the shell, find it.
+    let mut client = crate::rpc::client(&world, keep);
+    let found = client.request("job", json!({"op": "wait", "job": "k2", "pattern": "up"})).unwrap();
+    assert_eq!(found["text"], "k2 printed: up");
+    client.close().unwrap();
+    assert_eq!(jobs("send k2 a b").success().stdout, "Sent to k2\n");
+    let tail = || jobs("tail k2").success().stdout;
+    while !tail().ends_with("up\ngot a b\n") {}
+    assert!(jobs("tail k9").fails_with(1).stderr.contains("no job \"k9\""));
+
+    // One that ends while no pi is there is told to the next one.
+    let told = world.pi().words(keep).words("-p go").run().success().stderr;
+    assert!(told.contains("Jobs of an earlier pi go on here: k2 (echo up") && told.contains("Jobs go on: k2"));
+    jobs("stop k2");
+    assert!(world.processes_left().is_empty(), "{:?}", world.processes_left());
+    let told = world.pi().words(keep).words("-p go").run().success().stderr;
+    assert!(!told.contains("go on"), "{told}");
+}
+
+#[test]
+fn the_end_of_a_kept_job_that_nobody_saw_is_told() {
+    let (world, _server) = world([Reply::text("ok")]);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --keep-jobs");
+    let command = "while [ ! -e go ]; do sleep 0.01; done; exit 5";
+    client.request("job", json!({"op": "start", "command": command})).unwrap();
+    client.close().unwrap();
+    world.write("go", "");
+    assert!(world.processes_left().is_empty(), "{:?}", world.processes_left());
+    let told = world.pi().words("--model mock/m1 --keep-jobs -p go").run().success().stderr;
+    assert!(told.contains("While no pi was here, the job k1 ended with exit code 5 after"), "{told}");
+}

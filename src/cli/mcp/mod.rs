@@ -17,12 +17,12 @@ use crate::mcp::log::Log;
 use crate::mcp::server::Context;
 use crate::mcp::session::{Mcp, Options};
 use crate::mode::exit::FAILED;
-use crate::mode::host::{Lend, Lent};
 use crate::mode::report;
 use crate::mode::signal;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::resources::trust::{Project, Store};
+use crate::runtime::addition::{Lend, LentServer};
 use crate::runtime::config::Inputs;
 use crate::runtime::service::Services;
 use crate::runtime::session::Session;
@@ -113,15 +113,21 @@ const PATIENCE: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs
 pub const IS_THERE: bool = true;
 
 /// Offers scripts, and starts the servers of a session in the background: those of the configuration, and those that
-/// a client lends. Gives what replaces the latter.
-pub fn start(session: &Session, launch: &Launch, dirs: &Dirs, lent: Vec<Lent>, cancel: &CancelToken) -> Lend {
+/// a client lends. Gives what replaces the latter, none if there are to be no servers.
+pub fn start(
+    session: &Session,
+    launch: &Launch,
+    dirs: &Dirs,
+    lent: Vec<LentServer>,
+    cancel: &CancelToken,
+) -> Option<Lend> {
     let control = session.control();
     let settings = &control.config().settings;
     if launch.has_part("codemode", settings) {
         codemode::start(control, report::warning);
     }
     if launch.no_mcp || !launch.has_part("mcp", settings) {
-        return Arc::new(drop);
+        return None;
     }
     let is_terminal = launch.mode == "tui";
     let in_editor = (launch.mode == "acp").then(|| control.downgrade());
@@ -145,11 +151,11 @@ pub fn start(session: &Session, launch: &Launch, dirs: &Dirs, lent: Vec<Lent>, c
         cancel: cancel.clone(),
     };
     let mcp = Arc::downgrade(&Mcp::start(control, options));
-    Arc::new(move |lent| {
+    Some(Arc::new(move |lent| {
         if let Some(mcp) = mcp.upgrade() {
             mcp.lend(lent);
         }
-    })
+    }))
 }
 
 /// The JSON Schema of `mcp.json`.

@@ -15,6 +15,7 @@ pub use field::schema;
 
 use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
+use crate::runtime::addition::LentServer;
 use crate::runtime::trust::Consent;
 use serde_json::{Map, Value};
 use std::io;
@@ -35,6 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Servers {
     /// In the order of the files: the user's, then those that only the project has.
     pub entries: Vec<Entry>,
+    /// What the user should know: an entry that cannot be used, or is another's.
     pub errors: Vec<String>,
     /// Servers do not switch the tool codemode on: `"autoEnableCodemode": false`.
     pub leaves_codemode: bool,
@@ -126,7 +128,7 @@ impl Servers {
     }
 
     /// Adds servers that a client lends, by their names. Each takes the place of one of the files with its name.
-    pub fn lend(&mut self, lent: &[(String, Map<String, Value>)]) {
+    pub fn lend(&mut self, lent: &[LentServer]) {
         for (name, fields) in lent {
             if let Err(reason) = self.lend_one(name, fields.clone()) {
                 self.errors.push(format!("MCP server \"{name}\" of the client: {reason}"));
@@ -135,9 +137,7 @@ impl Servers {
     }
 
     fn lend_one(&mut self, given: &str, mut fields: Map<String, Value>) -> Result<(), String> {
-        // Clients name servers for people.
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        let name: String = given.chars().map(plain).collect();
+        let name = name_of_lent(given);
         check(&name, &mut fields)?;
         let known = self.entries.iter().position(|entry| namespace(&entry.name) == namespace(&name));
         let entry = Entry { name, scope: Scope::Client, source: PathBuf::new(), changed_by: None, fields };
@@ -145,7 +145,18 @@ impl Servers {
             Some(known) if known.scope == Scope::Client => {
                 return Err(format!("is named like \"{}\"", known.name));
             }
-            Some(known) => *known = entry,
+            Some(known) => {
+                // Approval rules for the tools of one would hold for those of the other.
+                if known.address() != entry.address() {
+                    let file = known.source.display();
+                    let text = format!(
+                        "MCP server \"{}\" of the client is used in place of that of {file}",
+                        entry.name
+                    );
+                    self.errors.push(text);
+                }
+                *known = entry;
+            }
             None => self.entries.push(entry),
         }
         Ok(())
@@ -222,6 +233,12 @@ pub fn check(name: &str, fields: &mut Map<String, Value>) -> Result<(), String> 
         return Err("the name may have letters, digits, _ and - only".to_owned());
     }
     field::check(fields)
+}
+
+/// The name of a server that a client lends. Clients name servers for people.
+pub fn name_of_lent(given: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    given.chars().map(plain).collect()
 }
 
 /// The name that is common to a server's tools.

@@ -13,8 +13,8 @@ use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
-use crate::mode::host::{self, Host, Lend, Lent, Listed, Refusal};
-use crate::runtime::addition::{Addition, OWN, Owner};
+use crate::mode::host::{self, Host, Listed, Refusal};
+use crate::runtime::addition::{Addition, Lend, LentServer, OWN, Owner};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -57,7 +57,7 @@ pub struct Setup {
     /// Folders of the workspace beside `cwd`.
     pub folders: Vec<PathBuf>,
     /// MCP servers of the editor.
-    pub servers: Vec<Lent>,
+    pub servers: Vec<LentServer>,
 }
 
 /// An open session.
@@ -71,7 +71,8 @@ pub struct Open {
     told_mode: &'static str,
     pub worker: JoinHandle<()>,
     files: Arc<Files>,
-    lend: Lend,
+    /// Replaces the editor's MCP servers; none if the session takes none.
+    lend: Option<Lend>,
     ui: Arc<EditorUi>,
     workspace: Arc<Workspace>,
 }
@@ -117,7 +118,9 @@ impl Sessions {
             self.lock().get(id).map(|open| (open.control.clone(), open.files.clone(), open.lend.clone()));
         if let Some((control, files, lend)) = open {
             take_folders(&control, &files, &setup.folders);
-            lend(setup.servers);
+            if let Some(lend) = lend {
+                lend(setup.servers);
+            }
         }
     }
 
@@ -235,24 +238,26 @@ impl<H: Host> Opener<H> {
                 Ok(Answer::new(json!({})))
             }
             Request::New(setup) => {
-                let notices = self.unused(&setup.servers);
+                let servers = names(&setup.servers);
                 let id = self.open(setup, None)?;
+                let notices = self.unused(&id, &servers);
                 let mut result = self.options(&id);
                 result["sessionId"] = id.as_str().into();
                 Ok(Answer { result, session: Some(id), notices })
             }
             Request::Stored { setup, id, replay } => {
-                let mut notices = self.unused(&setup.servers);
+                let servers = names(&setup.servers);
                 let is_open = self.sessions.lock().contains_key(&id);
                 if is_open {
                     check_folders(&setup)?;
                     self.sessions.change(&id, setup);
                 } else {
                     self.open(setup, Some(&id))?;
-                    if self.is_empty(&id) {
-                        let title = "Nothing is stored of this session; it begins anew.";
-                        notices.push(notice(self.peer.capabilities(), INFO, title, None));
-                    }
+                }
+                let mut notices = self.unused(&id, &servers);
+                if !is_open && self.is_empty(&id) {
+                    let title = "Nothing is stored of this session; it begins anew.";
+                    notices.push(notice(self.peer.capabilities(), INFO, title, None));
                 }
                 if replay {
                     self.replay(&id);
@@ -300,13 +305,12 @@ impl<H: Host> Opener<H> {
     }
 
     /// A notice that the editor's MCP servers are not used, where that is so.
-    fn unused(&self, servers: &[Lent]) -> Vec<Value> {
-        if servers.is_empty() || self.host.takes_servers() {
+    fn unused(&self, id: &str, servers: &str) -> Vec<Value> {
+        if servers.is_empty() || self.sessions.lock().get(id).is_some_and(|open| open.lend.is_some()) {
             return Vec::new();
         }
-        let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
-        let title = format!("MCP servers of the editor are not used: {}", names.join(", "));
-        let why = "This pi was built without MCP, or started with --no-mcp.";
+        let title = format!("MCP servers of the editor are not used: {servers}");
+        let why = "This pi was built without MCP, or a flag or a setting switches it off.";
         vec![notice(self.peer.capabilities(), WARNING, &title, Some(why))]
     }
 
@@ -318,9 +322,24 @@ impl<H: Host> Opener<H> {
     fn open(&mut self, setup: Setup, stored: Option<&str>) -> Result<String, Refusal> {
         check_folders(&setup)?;
         let Setup { cwd, folders, servers } = setup;
+        let (jobs, waiting) = bounded(JOBS_MAX);
+        // The session's thread closes what it was handed, whatever fails here.
+        let (hand_over, handed) = bounded(1);
         let files = Arc::new(Files::new(self.peer.clone()));
         let before = files.clone();
         let over = Box::new(move |below| before.clone().over(below));
+        let worker = {
+            let (peer, sessions, files) = (self.peer.clone(), self.sessions.clone(), files.clone());
+            let work = move || {
+                if let Ok(session) = handed.recv() {
+                    work::work(session, &waiting, &sessions, &peer, &files);
+                }
+            };
+            thread::Builder::new()
+                .name("session".into())
+                .spawn(work)
+                .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?
+        };
         let session = self.host.open(&cwd, stored, &folders, over, &self.cancel)?;
         let (control, workspace) = (session.control().clone(), session.workspace().clone());
         let id = session.header().id;
@@ -333,21 +352,12 @@ impl<H: Host> Opener<H> {
             describer: control.tools().describer(),
             control: control.downgrade(),
         }));
-        let ui = Arc::new(EditorUi {
-            peer: self.peer.clone(),
-            session: id.clone(),
-            sessions: self.sessions.clone(),
-            control: control.downgrade(),
-            held: Mutex::new(Some(Vec::new())),
-        });
+        let ui = Arc::new(EditorUi::new(&self.peer, &id, &self.sessions, control.downgrade()));
         control.set_ui(ui.clone());
-        let lend = self.host.start_servers(&session, servers, &self.cancel)?;
-        let (jobs, waiting) = bounded(JOBS_MAX);
-        let (peer, sessions, of_editor) = (self.peer.clone(), self.sessions.clone(), files.clone());
-        let worker = thread::Builder::new()
-            .name("session".into())
-            .spawn(move || work::work(session, &waiting, &sessions, &peer, &of_editor))
-            .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
+        let lend = self.host.start_servers(&session, servers, &self.cancel);
+        // The channel has room for the one session.
+        let _ = hand_over.send(session);
+        let lend = lend?;
         mode::ask_by_default(&control);
         let (modes, told_mode) = (Modes::of(&control), mode::current(&control));
         let turn = Weak::new();
@@ -385,6 +395,10 @@ impl<H: Host> Opener<H> {
         );
         control.tree().each_message(|message| replay::message(&mut updates, message));
     }
+}
+
+fn names(servers: &[LentServer]) -> String {
+    servers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn check_folders(setup: &Setup) -> Result<(), Refusal> {
@@ -456,7 +470,12 @@ mod tests {
             unreachable!()
         }
 
-        fn start_servers(&mut self, _: &Session, _: Vec<Lent>, _: &CancelToken) -> Result<Lend, Refusal> {
+        fn start_servers(
+            &mut self,
+            _: &Session,
+            _: Vec<LentServer>,
+            _: &CancelToken,
+        ) -> Result<Option<Lend>, Refusal> {
             unreachable!()
         }
 

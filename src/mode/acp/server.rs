@@ -1,10 +1,10 @@
 //! MCP servers that an editor lends to a session.
 
-use crate::mode::host::Lent;
+use crate::runtime::addition::LentServer;
 use serde_json::{Map, Value, json};
 
 /// Reads `mcpServers` of a request. The error names the server that is wrong.
-pub fn read(servers: &Value) -> Result<Vec<Lent>, String> {
+pub fn read(servers: &Value) -> Result<Vec<LentServer>, String> {
     match servers {
         Value::Null => Ok(Vec::new()),
         Value::Array(servers) => servers.iter().map(lent).collect(),
@@ -12,7 +12,7 @@ pub fn read(servers: &Value) -> Result<Vec<Lent>, String> {
     }
 }
 
-fn lent(server: &Value) -> Result<Lent, String> {
+fn lent(server: &Value) -> Result<LentServer, String> {
     let name = server["name"].as_str().ok_or("a server of \"mcpServers\" has no \"name\"")?;
     let wrong = |reason: String| format!("MCP server \"{name}\": {reason}");
     let entry = match server["type"].as_str() {

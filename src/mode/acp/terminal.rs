@@ -1,7 +1,7 @@
 //! Commands in a terminal of the editor, which draws their output.
 //!
 //! The protocol gives no output as it arrives: the output for the model is read once, when the command has ended. A
-//! terminal is always released, also one that is created after nobody wants it any more.
+//! terminal is always released, also one that is created late: up to five minutes after it was asked for.
 
 use super::peer::Peer;
 use crate::runtime::CancelToken;
@@ -165,9 +165,34 @@ fn follow(
         return peer.tell("terminal/release", &named);
     }
     let answer = peer.ask("terminal/wait_for_exit", &named, gone, None);
-    let code =
-        answer.and_then(Result::ok).and_then(|answer| i32::try_from(answer["exitCode"].as_i64()?).ok());
-    let _ = end.send(End { exit_code: code, survivors: Vec::new() });
+    let exit_code = answer.and_then(Result::ok).and_then(|answer| exit_code(&answer));
+    let _ = end.send(End { exit_code, survivors: Vec::new() });
+}
+
+/// The exit code in the form of a shell, where a signal is 128 and its number.
+fn exit_code(answer: &Value) -> Option<i32> {
+    let of_signal = || {
+        let name = answer["signal"].as_str()?;
+        let number = name.parse().ok().or_else(|| signal_number(name))?;
+        128_i32.checked_add(number)
+    };
+    answer["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()).or_else(of_signal)
+}
+
+/// The number of a signal, named with or without `SIG`.
+fn signal_number(name: &str) -> Option<i32> {
+    let known = [
+        ("HUP", libc::SIGHUP),
+        ("INT", libc::SIGINT),
+        ("QUIT", libc::SIGQUIT),
+        ("ABRT", libc::SIGABRT),
+        ("KILL", libc::SIGKILL),
+        ("SEGV", libc::SIGSEGV),
+        ("PIPE", libc::SIGPIPE),
+        ("TERM", libc::SIGTERM),
+    ];
+    let name = name.strip_prefix("SIG").unwrap_or(name);
+    known.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
 impl Child for Terminal {
@@ -216,5 +241,22 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         self.gone.cancel();
         self.peer.tell("terminal/release", &self.named);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_has_an_exit_code() {
+        let check = |answer: Value, expected| assert_eq!(exit_code(&answer), expected, "{answer}");
+        check(json!({"exitCode": 3}), Some(3));
+        check(json!({"exitCode": null, "signal": "SIGKILL"}), Some(137));
+        check(json!({"signal": "TERM"}), Some(143));
+        check(json!({"signal": "9"}), Some(137));
+        check(json!({"exitCode": 0, "signal": null}), Some(0));
+        check(json!({"signal": "STRANGE"}), None);
+        check(json!({}), None);
     }
 }

@@ -11,34 +11,55 @@ use crate::runtime::control::WeakControl;
 use crate::runtime::plan;
 use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
 use crate::runtime::{CancelToken, unique_id};
+use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The user of one session.
 pub struct EditorUi {
-    pub peer: Peer,
-    pub session: String,
-    pub sessions: Sessions,
-    pub control: WeakControl,
-    /// Updates that wait until the editor knows the session; `None` from then on.
-    pub held: Mutex<Option<Vec<Value>>>,
+    peer: Peer,
+    session: String,
+    sessions: Sessions,
+    control: WeakControl,
+    /// What waits until the editor knows the session; `None` from then on.
+    held: Mutex<Option<Held>>,
+    /// Disconnected when the editor knows the session.
+    known: Receiver<()>,
+}
+
+struct Held {
+    updates: Vec<Value>,
+    _until_known: Sender<()>,
 }
 
 impl EditorUi {
-    /// Sends what was held back: the editor knows the session.
-    pub fn release(&self) {
-        let held = self.held().take();
-        held.into_iter().flatten().for_each(|update| self.peer.update(&self.session, &update));
+    pub fn new(peer: &Peer, session: &str, sessions: &Sessions, control: WeakControl) -> Self {
+        let (until_known, known) = bounded(0);
+        let held = Held { updates: Vec::new(), _until_known: until_known };
+        Self {
+            peer: peer.clone(),
+            session: session.to_owned(),
+            sessions: sessions.clone(),
+            control,
+            held: Mutex::new(Some(held)),
+            known,
+        }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Vec<Value>>> {
+    /// Sends what was held back: the editor knows the session.
+    pub fn release(&self) {
+        let Some(Held { updates, _until_known }) = self.held().take() else { return };
+        updates.iter().for_each(|update| self.peer.update(&self.session, update));
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn update(&self, update: Value) {
         match &mut *self.held() {
-            Some(held) => held.push(update),
+            Some(held) => held.updates.push(update),
             None => self.peer.update(&self.session, &update),
         }
     }
@@ -46,6 +67,12 @@ impl EditorUi {
 
 impl Ui for EditorUi {
     fn ask(&self, dialog: &Dialog<'_>, timeout: Option<Duration>, cancel: &CancelToken) -> Option<String> {
+        let late = timeout.map_or_else(never, after);
+        select! {
+            recv(self.known) -> _ => {}
+            recv(cancel.receiver()) -> _ => return None,
+            recv(late) -> _ => return None,
+        }
         let (method, params) = match self.peer.capabilities().forms {
             true => ("elicitation/create", self.form(dialog)),
             false => ("session/request_permission", self.choice(dialog)?),

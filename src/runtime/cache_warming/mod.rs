@@ -19,7 +19,7 @@ use crate::agent::run::Request;
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::limits;
-use crate::llm::message::{Extra, StopReason, now_ms};
+use crate::llm::message::{Extra, StopReason, Usage, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, Resend};
 use crate::session::entry::UsageRecord;
@@ -107,20 +107,21 @@ impl Warmer {
 
     /// Keeps nothing any more.
     pub fn stop(&self, reason: &str) {
+        self.stop_if(|_| true, reason);
+    }
+
+    /// Keeps nothing any more, if what is kept is still that.
+    fn stop_if(&self, is_that: impl Fn(Option<&Kept>) -> bool, reason: &str) {
         let kept = {
             let mut state = self.state();
+            if !is_that(state.kept.as_ref()) {
+                return;
+            }
             state.reason = Some(reason.to_owned());
             state.kept.take()
         };
         if let Some(kept) = kept {
             kept.token.cancel();
-        }
-    }
-
-    /// Keeps nothing any more if the kept request is still that of `token`.
-    fn stop_if(&self, token: &CancelToken, reason: &str) {
-        if !token.is_cancelled() && self.state().kept.as_ref().is_some_and(|kept| kept.token.is(token)) {
-            self.stop(reason);
         }
     }
 }
@@ -180,7 +181,10 @@ impl Control {
                 let Some(control) = weak.upgrade() else { return };
                 match control.repeat(&kept, due) {
                     Ok(next) => due = next,
-                    Err(reason) => return control.warmer().stop_if(&kept.token, &reason),
+                    Err(reason) => {
+                        let is_this = |now: Option<&Kept>| now.is_some_and(|now| now.token.is(&kept.token));
+                        return control.warmer().stop_if(is_this, &reason);
+                    }
                 }
             }
         };
@@ -233,9 +237,11 @@ impl Control {
             Ok(answer) => answer,
             Err(error) => return failed(&error.message),
         };
-        if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
-            return failed(answer.error_message.as_deref().unwrap_or("it was aborted"));
-        }
+        let failure = match answer.stop_reason {
+            StopReason::Error => Some(answer.error_message.unwrap_or_default()),
+            StopReason::Aborted => Some("it was aborted".to_owned()),
+            _ => None,
+        };
         let mut extra = Extra::new();
         if is_overridden {
             extra.insert("note".into(), "extension override".into());
@@ -247,18 +253,11 @@ impl Control {
             usage: answer.usage,
             extra,
         };
-        let usage = record.usage.clone();
-        self.guard().spend(&usage);
-        let entry = {
-            let mut log = self.log();
-            // The log may be that of another conversation by now.
-            if kept.token.is_cancelled() {
-                return Err(OTHER_CONTEXT.into());
-            }
-            log.append(record)
-        };
-        if let (Ok(entry), Some(ui)) = (entry, self.ui()) {
-            ui.event(&Event::EntryAppended { entry: &entry });
+        if failure.is_none() || record.usage != Usage::default() {
+            self.book(record, &kept.session);
+        }
+        if let Some(failure) = failure {
+            return failed(&failure);
         }
         let next = now_ms() + kept.delay_ms;
         self.check_age(kept, next)?;
@@ -266,6 +265,21 @@ impl Control {
             (state.in_flight, state.due) = (None, next);
         }
         Ok(next)
+    }
+
+    /// Counts and stores what a repetition cost, unless the log is that of another session by now.
+    fn book(&self, record: UsageRecord, session: &str) {
+        self.guard().spend(&record.usage);
+        let entry = {
+            let mut log = self.log();
+            if log.header().id != session {
+                return;
+            }
+            log.append(record)
+        };
+        if let (Ok(entry), Some(ui)) = (entry, self.ui()) {
+            ui.event(&Event::EntryAppended { entry: &entry });
+        }
     }
 
     /// Returns the model if the next request of the session would begin as the kept one does.

@@ -43,6 +43,7 @@ use crate::llm::context::Head;
 use crate::llm::message::{Block, Content, Usage, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
+use crate::runtime::job::kept::Kept;
 use crate::session::Conversation;
 use crate::tools::job::Jobs;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -81,6 +82,7 @@ struct Shared {
     ui: Mutex<Option<Arc<dyn Ui>>>,
     tasks: (Sender<Task>, Receiver<Task>),
     jobs: Jobs,
+    kept_jobs: Arc<Kept>,
     warmer: Warmer,
     helpers: Arc<Helpers>,
     planning: Mutex<Option<Planning>>,
@@ -129,6 +131,7 @@ impl Control {
             ui: Mutex::default(),
             tasks: bounded(TASKS_MAX),
             jobs: Jobs::default(),
+            kept_jobs: Arc::default(),
             warmer: Warmer::default(),
             planning: Mutex::default(),
             adapt: Mutex::default(),
@@ -237,6 +240,11 @@ impl Control {
     /// The commands that run in the background.
     pub fn jobs(&self) -> &Jobs {
         &self.0.jobs
+    }
+
+    /// Jobs that outlive the session.
+    pub fn kept_jobs(&self) -> &Arc<Kept> {
+        &self.0.kept_jobs
     }
 
     pub(super) fn warmer(&self) -> &Warmer {

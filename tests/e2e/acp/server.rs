@@ -4,9 +4,11 @@ use super::start;
 use crate::agent::World;
 use crate::mcp::{SCRIPT, configure};
 use crate::mcp_ask::OFFERS;
-use crate::server::Reply;
+use crate::server::{PATIENCE, Reply};
 use serde_json::{Value, json};
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A server of the editor that answers calls with what `on_call` says.
 fn lent(world: &World, name: &str, on_call: &str) -> Value {
@@ -18,6 +20,15 @@ fn lent(world: &World, name: &str, on_call: &str) -> Value {
 
 fn lines(world: &World, file: &str) -> usize {
     fs::read_to_string(world.home().join(file)).unwrap_or_default().lines().count()
+}
+
+#[track_caller]
+fn wait_for_line(world: &World, file: &str) {
+    let start = Instant::now();
+    while lines(world, file) == 0 {
+        assert!(start.elapsed() < PATIENCE, "nothing in {file}");
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[test]
@@ -95,4 +106,51 @@ fn prompts_of_a_server_are_commands_of_the_session() {
     assert_eq!(server.requests()[0].last_text(), "Greet Ada Lovelace warmly");
     editor.send_prompt(&session, "/mcp");
     while !editor.next().to_string().contains("docs: connected, resources (codemode, client)") {}
+}
+
+/// Asks the user before it tells its tools.
+const ASKS_FIRST: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^{"jsonrpc":"2.0","id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  case $line in
+    *'"method":"initialize"'*) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}';;
+    *'"method":"tools/list"'*) list=$id
+      echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"May I?","requestedSchema":{"type":"object","properties":{}}}}';;
+    *'"id":"q"'*) printf '%s' "$line" > "$HOME/answered"; id=$list; answer '{"tools":[]}';;
+  esac
+done
+"#;
+
+#[test]
+fn a_question_waits_until_the_editor_knows_the_session() {
+    let (world, _server, mut editor) = start([]);
+    editor.initialize(json!({"elicitation": {"form": {}}}));
+    let lent = json!({"name": "asking", "command": "sh", "args": ["-c", ASKS_FIRST], "env": []});
+    // No question comes before this answer.
+    let opened = editor.request("session/new", &json!({"cwd": world.work(), "mcpServers": [lent]})).result();
+    let question = loop {
+        let line = editor.next();
+        if line["method"] == "elicitation/create" {
+            break line;
+        }
+    };
+    assert_eq!(question["params"]["sessionId"], opened["sessionId"], "{question}");
+    let declined = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    editor.send_line(&declined.to_string());
+    editor.request("session/close", &json!({"sessionId": opened["sessionId"]})).result();
+}
+
+#[test]
+fn a_replaced_server_that_never_answers_ends_at_once() {
+    let (world, _server, mut editor) = start([]);
+    editor.initialize(json!({}));
+    let mute = json!({"name": "mute", "command": "sh", "env": [],
+        "args": ["-c", "echo $$ > \"$HOME/pid\"; cat > /dev/null; echo > \"$HOME/ended\""]});
+    let opened = editor.request("session/new", &json!({"cwd": world.work(), "mcpServers": [mute]})).result();
+    wait_for_line(&world, "pid");
+    let alone = json!({"cwd": world.work(), "sessionId": opened["sessionId"], "mcpServers": []});
+    editor.request("session/resume", &alone).result();
+    // Its limit to answer is a minute.
+    wait_for_line(&world, "ended");
 }

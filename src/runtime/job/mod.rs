@@ -1,6 +1,8 @@
 //! Background jobs of a session: the `job` tool, and `background` of the `bash` tool, which is declared while `job`
 //! is active.
 
+pub mod kept;
+
 use super::addition::{Addition, OWN, Owner};
 use super::control::{Control, WeakControl};
 use crate::agent::call::{Arguments, Body, CallInfo};
@@ -11,6 +13,7 @@ use crate::tools::bash;
 use crate::tools::job::{Job, Start, Until, Waited};
 use regex::Regex;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +36,11 @@ pub fn offer(control: &Control) {
     let _ = control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
     let control_of_bash = control.downgrade();
     control.set_adapt(Arc::new(move |tools| with_background(&control_of_bash, tools)));
+}
+
+/// True if the model has the tool.
+pub fn is_active(control: &Control) -> bool {
+    control.tools().all().iter().any(|(tool, is_active)| *is_active && tool.info().spec.name == NAME)
 }
 
 fn info() -> ToolInfo {
@@ -136,10 +144,14 @@ impl Tool for Bash {
         }
         let control = self.control.upgrade().ok_or_else(ToolError::aborted)?;
         let command = call.arguments.get("command").and_then(Value::as_str).unwrap_or_default();
+        if control.kept_jobs().is_on() {
+            let job = control.kept_jobs().start(&control, command)?;
+            return Ok(ToolOutput::text(started(&job)).with_details(json!({ "job": job })));
+        }
         let job = start(&control, command)?;
         job.wait(&Until::End, FIRST_LOOK, call.cancel);
         let text = match job.is_running() {
-            true => format!("Started as job {}. Its output is in {}", job.id, job.log.display()),
+            true => started(&one_to_json(&job)),
             false => format!("{}\n{}", job.status(), job.tail(LINES)),
         };
         Ok(ToolOutput::text(text).with_details(json!({"job": one_to_json(&job)})))
@@ -154,20 +166,49 @@ fn start(control: &Control, command: &str) -> Result<Arc<Job>, String> {
     let folder = folder.map_err(|error| format!("There is no place for the output of a job: {error}"))?;
     let wakes = config.settings.flag("jobs.wake");
     let weak = control.downgrade();
+    let on_end = move |job: &Job| {
+        if let Some(control) = weak.upgrade().filter(|_| wakes) {
+            let text = format!("The job {}: {}\n{}", job.status(), first_line(&job.command), job.tail(10));
+            control.wake(NAME, text);
+        }
+    };
+    start_in(control, command, &folder, 'j', Box::new(on_end))
+}
+
+/// Starts a command as a kept job of this process. `on_end` gets the job's id, and a sentence on its end.
+pub fn start_kept(
+    control: &Control,
+    command: &str,
+    folder: &Path,
+    on_end: impl FnOnce(&str, &str) + Send + 'static,
+) -> Result<Arc<Job>, String> {
+    let on_end = move |job: &Job| on_end(&job.id, &job.status());
+    start_in(control, command, folder, kept::PREFIX, Box::new(on_end))
+}
+
+fn start_in(
+    control: &Control,
+    command: &str,
+    folder: &Path,
+    prefix: char,
+    on_end: Box<dyn FnOnce(&Job) + Send>,
+) -> Result<Arc<Job>, String> {
+    let workspace = &control.config().workspace;
     control.jobs().start(Start {
         backend: &*workspace.backend,
         command: bash::shell_command(workspace, command, true).map_err(|error| error.message)?,
         shown: command,
-        folder: &folder,
+        folder,
+        prefix,
         hider: workspace.vault.hider(),
-        on_end: Box::new(move |job| {
-            if let Some(control) = weak.upgrade().filter(|_| wakes) {
-                let text =
-                    format!("The job {}: {}\n{}", job.status(), first_line(&job.command), job.tail(10));
-                control.wake(NAME, text);
-            }
-        }),
+        on_end,
     })
+}
+
+/// The answer to a call that has started a job.
+fn started(job: &Value) -> String {
+    let text = |name: &str| job[name].as_str().unwrap_or_default();
+    format!("Started as job {}. Its output is in {}", text("id"), text("log"))
 }
 
 /// Does what `arguments` ask: `op` and its fields, as the model and clients send them. Clients can `start`, too.
@@ -181,18 +222,28 @@ pub fn act(
     match op {
         "list" => {
             let jobs = control.jobs().all();
+            let row = |job: &Arc<Job>| format!("{}: {}", job.status(), first_line(&job.command));
             let rows: Vec<String> =
-                jobs.iter().map(|job| format!("{}: {}", job.status(), first_line(&job.command))).collect();
+                control.kept_jobs().list().into_iter().chain(jobs.iter().map(row)).collect();
             return Ok(if rows.is_empty() { "There are no jobs".to_owned() } else { rows.join("\n") });
         }
         "start" => {
-            let job = start(control, text("command").ok_or("command is needed")?)?;
-            return Ok(format!("Started as job {}. Its output is in {}", job.id, job.log.display()));
+            let command = text("command").ok_or("command is needed")?;
+            let job = match control.kept_jobs().is_on() {
+                true => control.kept_jobs().start(control, command)?,
+                false => one_to_json(&*start(control, command)?),
+            };
+            return Ok(started(&job));
         }
         "tail" | "wait" | "send" | "stop" => {}
         _ => return Err(format!("There is no op {op:?}; there are list, tail, wait, send and stop")),
     }
-    let job = control.jobs().find(text("job").ok_or("job is needed: the id of one, such as j1")?)?;
+    let id = text("job").ok_or("job is needed: the id of one, such as j1")?;
+    let is_elsewhere = id.starts_with(kept::PREFIX) && control.jobs().find(id).is_err();
+    if is_elsewhere {
+        return control.kept_jobs().act(id, arguments, cancel);
+    }
+    let job = control.jobs().find(id)?;
     let lines = arguments.get("lines").and_then(Value::as_u64).unwrap_or(LINES as u64).clamp(1, LINES_MAX);
     let tail = |first: String| format!("{first}\n{}", job.tail(usize::try_from(lines).unwrap_or(LINES)));
     Ok(match op {
@@ -241,7 +292,8 @@ fn first_line(command: &str) -> String {
 
 /// The jobs of a session for other programs, oldest first.
 pub fn to_json(control: &Control) -> Vec<Value> {
-    control.jobs().all().iter().map(|job| one_to_json(job)).collect()
+    let own = control.jobs().all();
+    control.kept_jobs().all().into_iter().chain(own.iter().map(|job| one_to_json(job))).collect()
 }
 
 fn one_to_json(job: &Job) -> Value {
