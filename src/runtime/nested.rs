@@ -141,6 +141,12 @@ impl Control {
         let _ = self.send(note(kind, text), Delivery::Now(Streaming::FollowUp), true);
     }
 
+    /// Tells the model something with the next prompt.
+    pub fn mention(&self, kind: &str, text: String) {
+        // It cannot fail: nothing is handed over.
+        let _ = self.send(note(kind, text), Delivery::NextTurn, false);
+    }
+
     /// Appends state of a part of the session, which the model does not see. Gives the id of the entry.
     pub fn append_custom(&self, custom_type: String, data: Option<Value>) -> Result<String, String> {
         let entry = self.log().append(Custom { custom_type, data, ..Custom::default() });
