@@ -51,7 +51,15 @@ impl ServerTool {
             schema.entry("type").or_insert_with(|| "object".into());
             schema.entry("properties").or_insert_with(|| json!({}));
         }
+        let result = tool.get("outputSchema").filter(|schema| schema.is_object()).map(|schema| {
+            json!({"type": "object", "required": ["content"], "$defs": schema.get("$defs"), "properties": {
+                "content": {"type": "array", "items": {"type": "object"}},
+                "structuredContent": schema,
+                "isError": {"type": "boolean"},
+            }})
+        });
         let info = ToolInfo {
+            result,
             spec: ToolSpec {
                 name,
                 description: description

@@ -366,7 +366,7 @@ while read -r line; do
   answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
   case $line in
     *'"method":"initialize"'*) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"},"instructions":"Adds numbers"}';;
-    *'"method":"tools/list"'*) answer '{"tools":[{"name":"add-up","description":"Adds numbers up","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}}},{"name":"fail","inputSchema":{"type":"object"}}]}';;
+    *'"method":"tools/list"'*) answer '{"tools":[{"name":"add-up","description":"Adds numbers up","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}}}},{"name":"fail","inputSchema":{"type":"object"}}]}';;
     *'"name":"fail"'*) answer '{"content":[{"type":"text","text":"it failed"}],"isError":true}';;
     *'"method":"tools/call"'*) answer '{"content":[{"type":"text","text":"4"}],"structuredContent":{"sum":4}}';;
   esac
@@ -382,7 +382,8 @@ fn tools_of_servers_are_called_from_scripts() {
         const found = await searchTools('add numbers', {limit: 1, namespace: 'one'});\n\
         const about = await describeNamespace('mcp__one');\n\
         return [sum.structuredContent.sum, bad.isError, found[0].name, about.instructions, about.tools.length,\n\
-        (await describeTool('mcp__one__add_up')).includes('n?: number'), typeof await describeTool('none'),\n\
+        (await describeTool('mcp__one__add_up')).includes('n?: number'),\n\
+        (await describeTool('mcp__one__add_up')).includes('structuredContent?: { sum?: number }'), typeof await describeTool('none'),\n\
         ALL_TOOLS.some((tool) => tool.name === 'mcp__one__add_up')]";
     let (world, server) = scripts(&[code]);
     let script = world.home().join("server.sh");
@@ -395,7 +396,7 @@ fn tools_of_servers_are_called_from_scripts() {
     assert_eq!(declared(&requests[0]), ["read", "bash", "edit", "write", "codemode"]);
     let prompt = requests[0].body["messages"][0].to_string();
     assert!(prompt.contains("- mcp__one (codemode)"), "{prompt}");
-    assert_eq!(result(&server), r#"[4,true,"mcp__one__add_up","Adds numbers",2,true,"undefined",true]"#);
+    assert_eq!(result(&server), r#"[4,true,"mcp__one__add_up","Adds numbers",2,true,true,"undefined",true]"#);
     // Who does not want scripts has a search.
     for (path, config) in [
         ("mcp.json", json!({"autoEnableCodemode": false, "mcpServers": config["mcpServers"]})),
