@@ -40,6 +40,9 @@ pub const END: Duration = Duration::from_secs(2);
 /// Gives a server over HTTP its credential.
 pub type Authorities = Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>;
 
+/// Takes the address of a resource that has changed.
+type Updated = Box<dyn Fn(&str) + Send + Sync>;
+
 /// What all servers of a session share.
 pub struct Context {
     pub cwd: PathBuf,
@@ -110,7 +113,7 @@ pub struct Server {
     /// Called when the state or the offer has changed.
     changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Called with the address of a resource that was read and has changed.
-    updated: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    updated: OnceLock<Updated>,
     /// A changed list is being read.
     refreshing: AtomicBool,
 }
