@@ -95,7 +95,7 @@ pub use crate::tools::path::{file_url, normalize as normalize_path, resolve_exis
 pub use crate::tools::plain::text as without_controls;
 pub use crate::tools::process::lifeline;
 pub use crate::tools::truncate::size as size_text;
-pub use crate::tools::{Workspace, backend, sandbox};
+pub use crate::tools::{Workspace, backend, kept_job, sandbox};
 
 #[cfg(test)]
 pub use crate::tools::testing::TempDir;

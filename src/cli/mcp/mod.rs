@@ -242,7 +242,7 @@ impl Place {
         let store = Store::new(dirs.agent());
         // Nobody is asked here: what the project runs must be what the user has trusted.
         let is_trusted = store.find(&project)?.is_some_and(|entry| entry.is_trusted)
-            && store.changes(&project, &store.snapshot(&project)?).is_empty();
+            && store.changes(&project, &store.snapshot(&project)?)?.is_empty();
         Ok(Self { dirs, cwd, is_trusted })
     }
 
