@@ -46,7 +46,7 @@ pub fn declaration(info: &ToolInfo) -> String {
     let arguments = of(&info.spec.parameters);
     let result = match (&info.result, &info.namespace) {
         (Some(schema), _) => of(schema),
-        (None, Some(_)) => "{ content: object[], structuredContent?: object, isError?: boolean }".to_owned(),
+        (None, Some(_)) => "{ content: object[]; structuredContent?: object; isError?: boolean }".to_owned(),
         (None, None) => "string".to_owned(),
     };
     format!("tools.{}(args: {arguments}): Promise<{result}>;", identifier(&info.spec.name))

@@ -74,6 +74,7 @@ pub fn tools(exposure: Exposure, servers: &Weak<dyn Servers>, control: &Control)
                 ..ToolSpec::default()
             },
             label: name.into(),
+            result: Some(json!({"type": "object"})),
             reads_only: true,
             exposure: match exposure {
                 Exposure::Direct => tool::Exposure::Direct,
