@@ -166,6 +166,7 @@ impl Keeper {
         stream.write_all(format!("{answer}\n").as_bytes())
     }
 
+    /// Returns the id of the new job.
     fn start(self: &Arc<Self>, asked: &Map<String, Value>) -> Result<String, String> {
         let command = asked.get("command").and_then(Value::as_str).unwrap_or_default();
         let keeper = self.clone();
@@ -179,6 +180,6 @@ impl Keeper {
             keeper.look();
         };
         let job = job::start_kept(&self.control, command, &self.folder, on_end)?;
-        Ok(format!("Started as job {}", job.id))
+        Ok(job.id.clone())
     }
 }

@@ -5,8 +5,8 @@
 //! ```
 //! A keeper listens on a socket in the folder of the kept jobs of a working folder, and ends when it has neither a
 //! running job nor a connected pi. A request is the argument object of the tool `job`; besides, `start` takes a
-//! `command`, and `attach` holds its connection open for as long as that pi lives. The answer is one line,
-//! `{"text", "jobs"}` or `{"error"}`.
+//! `command` and has the id of the new job as its text, and `attach` holds its connection open for as long as that pi
+//! lives. The answer is one line, `{"text", "jobs"}` or `{"error"}`.
 //!
 //! Not here: the keeper (`mode::jobs`), and how it is started (`runtime::job::kept`).
 

@@ -22,8 +22,9 @@ pub fn start(control: &Control, command: &str) -> Result<Value, String> {
     let keeper = keeper.map_err(|error| format!("The keeper of jobs did not start: {error}"))?;
     let asked = json!({"op": "start", "command": command});
     let answer = keeper.ask(&asked, control.root())?;
-    let job = answer["jobs"].as_array().and_then(|jobs| jobs.last()).cloned().unwrap_or_default();
-    let id = job["id"].as_str().unwrap_or_default().to_owned();
+    let id = answer["text"].as_str().unwrap_or_default().to_owned();
+    let mut jobs = answer["jobs"].as_array().into_iter().flatten();
+    let job = jobs.find(|job| job["id"] == *id).cloned().unwrap_or_default();
     if control.config().settings.flag("jobs.wake") {
         let (weak, cancel) = (control.downgrade(), control.root().child());
         let follow = move || {
