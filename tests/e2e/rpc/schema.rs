@@ -441,6 +441,10 @@ const UNSEEN: &[&str] = &[
     "Event.helper_update",
     "Event.helper_update/type",
     "Event.helper_update/helper",
+    // Calls of scripts need an engine for JavaScript: tests/e2e/codemode.rs.
+    "Event.tool_execution_start/parentToolCallId",
+    "Event.tool_execution_update/parentToolCallId",
+    "Event.tool_execution_end/parentToolCallId",
     "Event.extension_ui_request/message",
     "Event.extension_ui_request/placeholder",
     "Event.extension_ui_request/timeout",
