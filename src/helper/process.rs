@@ -135,9 +135,7 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
     }
     let about_copy = match helper.copies {
         [] => "",
-        _ => {
-            "\n\nYour folder is a copy of the user's: what you change in there is merged when you are done."
-        }
+        _ => "\n\nYour folder is a copy of the user's: what you change in there is merged when you are done.",
     };
     let prompt = format!("{}{about_copy}\n\nWhen you are done, call yield with the result.", helper.task);
     let sent = client.send("get_state", Value::Null).and_then(|_| {

@@ -90,7 +90,7 @@ fn details(reports: &[Report]) -> Value {
 mod tests {
     use super::*;
     use crate::llm::message::text_of;
-    use crate::runtime::helpers::Status;
+    use crate::runtime::helpers::{Changes, Status};
 
     fn report(name: &str, text: &str) -> Report {
         Report {
@@ -114,6 +114,16 @@ mod tests {
         assert!(text.trim_end().ends_with("read agent://c has all]"));
         let alone = text_of(&result(&[report("a", &"é".repeat(BYTES_MAX))]).content);
         assert!(alone.contains("[cut after 24556 of 49152 bytes"), "{}", &alone[alone.len() - 100..]);
+    }
+
+    #[test]
+    fn many_changes_and_long_reports_stay_within_the_limit() {
+        let files: Vec<String> = (0..5000).map(|number| format!("folder/of/files/{number}")).collect();
+        let changes = Changes { files, is_applied: true, ..Changes::default() };
+        let row = Report { changes: Some(changes), ..report("a", &"line\n".repeat(10_000)) };
+        let text = text_of(&result(&vec![row; 16]).content);
+        assert!(text.len() < BYTES_MAX + 16 * 80, "{}", text.len());
+        assert!(text.contains(" and 4980 more]\n"), "{text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::base::file;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::event::Event;
-use crate::runtime::helpers::{Changes, Member, Report, Status};
+use crate::runtime::helpers::{self, Changes, Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::collections::HashSet;
@@ -216,14 +216,14 @@ impl Team {
         let workspace = &config.workspace;
         let is_done = member.report().status == Status::Done;
         let sandbox = workspace.backend.sandbox();
-        let may_write = |path: &Path| match sandbox {
-            Some(sandbox) if !sandbox.allows(path) => {
-                Err(format!("the sandbox does not allow to change {}", path.display()))
+        let may_write = |path: &Path| {
+            if sandbox.is_some_and(|sandbox| !sandbox.allows(path)) {
+                let path = helpers::shown(&path.to_string_lossy());
+                return Err(format!("the sandbox does not allow to change {path}"));
             }
-            _ => {
-                let path = orders.copies.iter().fold(path.to_owned(), |path, copy| copy.path(&path));
-                row.control.refuses_change(&path).map_or(Ok(()), |why| Err(format!("{}: {why}", path.display())))
-            }
+            let path = orders.copies.iter().fold(path.to_owned(), |path, copy| copy.path(&path));
+            let refused = row.control.refuses_change(&path);
+            refused.map_or(Ok(()), |why| Err(format!("{}: {why}", helpers::shown(&path.to_string_lossy()))))
         };
         let patch = workspace.outputs.path().ok();
         let patch = patch.map(|folder| artifact::answer_path(&folder, &member.name).with_extension("patch"));
@@ -380,6 +380,21 @@ impl Drop for Slot<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_in_a_copy_stands_for_one_in_the_folder() {
+        let copy = |copy: &str, root: &str| Original { copy: copy.into(), root: root.into() };
+        // A copy of a copy.
+        let copies = [copy("/c/2/tree", "/c/1/tree"), copy("/c/1/tree", "/proj")];
+        let text = |text: &str| copies.iter().fold(text.to_owned(), |text, copy| copy.text(&text));
+        let path = |path: &str| copies.iter().fold(PathBuf::from(path), |path, copy| copy.path(&path));
+        for (given, expected) in
+            [("/c/2/tree/a", "/proj/a"), ("/c/1/tree/a", "/proj/a"), ("/proj/a", "/proj/a"), ("a", "a")]
+        {
+            assert_eq!((text(given), path(given)), (expected.to_owned(), expected.into()));
+        }
+        assert_eq!(text("cp a /c/2/tree/secret/; ls /c/2/tree"), "cp a /proj/secret/; ls /proj");
+    }
 
     #[test]
     fn a_place_is_lent_once_and_given_back_once() {

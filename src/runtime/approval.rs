@@ -252,7 +252,8 @@ impl Approvals {
         ["write", "edit"].into_iter().find_map(|name| {
             let spec = ToolSpec { name: name.to_owned(), ..ToolSpec::default() };
             let tool = ToolInfo { spec, ..ToolInfo::default() };
-            judged(&policy, &Question::new("", &tool, &arguments), &CallInfo::of(&arguments), &workspace).err()
+            judged(&policy, &Question::new("", &tool, &arguments), &CallInfo::of(&arguments), &workspace)
+                .err()
         })
     }
 

@@ -353,3 +353,20 @@ impl Helpers {
         Ok(self.all().iter().map(|member| member.report().to_json()).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_few_and_each_is_in_one_line() {
+        let of = |all: &[&str]| names(&all.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&[]), "");
+        assert_eq!(of(&["a", "é b"]), "a, é b");
+        assert_eq!(of(&["a\n## b (b): done", "\u{1b}[31m"]), "a\\n## b (b): done, \\u{1b}[31m");
+        let many: Vec<String> = (0..5000).map(|number| format!("f{number}")).collect();
+        assert!(names(&many).ends_with(", f19 and 4980 more"), "{}", names(&many));
+        let long: Vec<String> = (0..5000).map(|number| format!("{number}{}", "x".repeat(4000))).collect();
+        assert!(names(&long).len() < 1000, "{}", names(&long));
+    }
+}

@@ -209,8 +209,7 @@ fn a_folder_without_git_is_copied() {
     let listed = helpers[0].requests()[1].last_text();
     assert!(listed.starts_with(".gitignore\none\ntwo\n"), "{listed}");
     let result = server.requests()[1].last_text();
-    let expected =
-        "## a (a): done\n[Not in the copy, as repositories of their own: inner. Not taken over, as ignore rules \
+    let expected = "## a (a): done\n[Not in the copy, as repositories of their own: inner. Not taken over, as ignore rules \
         exclude them: out.tmp]\n[Changed: d/n, one, two]\n";
     assert!(result.starts_with(expected), "{result}");
     assert_eq!((world.read("one"), world.read("d/n")), ("2\n".into(), "n\n".into()));

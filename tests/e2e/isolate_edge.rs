@@ -24,7 +24,11 @@ fn result(server: &Server) -> String {
 }
 
 /// Waits until the helper has run the first of its commands, and then for `change`, before it ends.
-fn run_meanwhile(prepare: impl FnOnce(&World), command: &str, change: impl FnOnce(&World)) -> (World, String) {
+fn run_meanwhile(
+    prepare: impl FnOnce(&World),
+    command: &str,
+    change: impl FnOnce(&World),
+) -> (World, String) {
     let (open, held) = gate();
     let replies = vec![
         runs(command),
@@ -53,9 +57,18 @@ fn no_program_that_a_repository_names_is_run() {
         let program = format!("touch {}; cat", escape(world).display());
         world.write(".gitattributes", "* filter=x diff=x\n");
         repository(world);
-        for name in ["filter.x.clean", "filter.x.smudge", "diff.x.textconv", "diff.x.command", "core.fsmonitor"] {
+        for name in
+            ["filter.x.clean", "filter.x.smudge", "diff.x.textconv", "diff.x.command", "core.fsmonitor"]
+        {
             let mut command = std::process::Command::new("git");
-            assert!(command.current_dir(world.work()).args(["config", name, &program]).status().unwrap().success());
+            assert!(
+                command
+                    .current_dir(world.work())
+                    .args(["config", name, &program])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
         }
         let hook = world.write(".git/hooks/reference-transaction", &format!("#!/bin/sh\n{program}\n"));
         fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
@@ -68,15 +81,42 @@ fn no_program_that_a_repository_names_is_run() {
     assert!(world.read("a.txt").contains("LINE 3\n"));
     assert!(!escape(&world).exists() && !world.work().join("escaped-copy").exists());
     // Nor for a branch.
-    let (world, server, _helpers) =
-        crate::helper::world([isolated(&["a"]), Reply::text("ok")], [("a", vec![
-            runs("echo x > x"),
-            Reply::tool("y", "yield", &json!({"error": "cannot"})),
-        ])]);
+    let (world, server, _helpers) = crate::helper::world(
+        [isolated(&["a"]), Reply::text("ok")],
+        [("a", vec![runs("echo x > x"), Reply::tool("y", "yield", &json!({"error": "cannot"}))])],
+    );
     prepare(&world);
     world.pi().args(PRINT).args(["go"]).run().success();
     assert!(result(&server).contains("the branch pi/a"), "{}", result(&server));
     assert!(!escape(&world).exists());
+}
+
+#[test]
+fn nothing_leaves_the_sandbox() {
+    if !crate::sandbox::can_confine() {
+        return;
+    }
+    let change = "echo x > x; rm gone; git add -A; git -c user.name=h -c user.email=h@h commit -qm mine";
+    let fails = || vec![runs("echo y > y"), Reply::tool("y", "yield", &json!({"error": "cannot"}))];
+    let tasks = [isolated(&["a"]), isolated(&["b"]), Reply::text("ok")];
+    let (world, server, helpers) = world(tasks, [("a", worker(change)), ("b", fails())]);
+    repository(&world);
+    // The branch would be made outside.
+    let objects = world.home().join("objects");
+    fs::rename(world.work().join(".git/objects"), &objects).unwrap();
+    std::os::unix::fs::symlink(&objects, world.work().join(".git/objects")).unwrap();
+    let before = walk(&objects).len();
+    world.pi().args(["--sandbox", "workspace"]).args(PRINT).args(["go"]).run().success();
+    assert!(
+        !helpers[0].requests()[1].last_text().contains("denied"),
+        "{}",
+        helpers[0].requests()[1].last_text()
+    );
+    assert!(result(&server).contains("[Changed: gone, x]"), "{}", result(&server));
+    assert_eq!((world.read("x"), world.work().join("gone").exists()), ("x\n".into(), false));
+    let kept = server.requests()[2].last_text();
+    assert!(kept.contains("has not finished. They are kept in /"), "{kept}");
+    assert_eq!((walk(&objects).len(), copies(&world)), (before, 1));
 }
 
 #[test]
@@ -115,7 +155,8 @@ fn an_edit_that_git_does_not_see_is_kept() {
         let (world, _) = run(prepare, "sed -i 's/line 1$/LINE 1/' a.txt");
         assert!(world.read("a.txt").starts_with("LINE 1\n") && world.read("a.txt").ends_with("LINE 20\n"));
         // While the helper works, too.
-        let change = |world: &World| drop(world.write("a.txt", world.read("a.txt").replace(line, "mine 20\n")));
+        let change =
+            |world: &World| drop(world.write("a.txt", world.read("a.txt").replace(line, "mine 20\n")));
         let prepare = |world: &World| {
             repository(world);
             edit(world);
@@ -138,7 +179,9 @@ fn line_endings_and_modes_stay() {
             world.write("run", "#!/bin/sh\n");
             fs::set_permissions(world.work().join("run"), fs::Permissions::from_mode(0o750)).unwrap();
             git(&world.work(), "init -q");
-            for setting in [&*format!("core.autocrlf {autocrlf}"), "core.fileMode false", "diff.noprefix true"] {
+            for setting in
+                [&*format!("core.autocrlf {autocrlf}"), "core.fileMode false", "diff.noprefix true"]
+            {
                 git(&world.work(), &format!("config {setting}"));
             }
             git(&world.work(), "add -A");
@@ -154,8 +197,12 @@ fn line_endings_and_modes_stay() {
         assert!(result.contains("[Changed: both, dos, run]"), "{result}");
         let expected = text.replace("line 3\r", "LINE 3\r").replace("line 15\r", "LINE 15\r");
         assert_eq!((world.read("dos"), world.read("both")), (expected.clone(), expected));
-        assert_eq!((mode(&world.work().join("run")), mode(&world.work().join("both")) & 0o100), (0o750, 0o100));
-        let patch = world.session_files().into_iter().find(|path| path.extension().is_some_and(|end| end == "patch"));
+        assert_eq!(
+            (mode(&world.work().join("run")), mode(&world.work().join("both")) & 0o100),
+            (0o750, 0o100)
+        );
+        let patch =
+            world.session_files().into_iter().find(|path| path.extension().is_some_and(|end| end == "patch"));
         assert!(fs::read_to_string(patch.unwrap()).unwrap().contains("diff --git a/both b/both\n"));
     }
 }
@@ -212,7 +259,8 @@ fn a_kept_edit_does_not_stand_in_the_way_of_a_recovery_for_ever() {
 
 #[test]
 fn an_abort_does_not_wait_for_git() {
-    let (world, _server, _helpers) = world([isolated(&["a"]), Reply::text("ok")], [("a", worker("echo x > x"))]);
+    let (world, _server, _helpers) =
+        world([isolated(&["a"]), Reply::text("ok")], [("a", worker("echo x > x"))]);
     repository(&world);
     let before = files(&world.work());
     // A git that never comes back from the last thing that it is asked for.
@@ -220,7 +268,8 @@ fn an_abort_does_not_wait_for_git() {
     fs::create_dir_all(&bin).unwrap();
     let marker = bin.join("marker");
     let path = std::env::var_os("PATH").unwrap();
-    let real = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.exists()).unwrap();
+    let real =
+        std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.exists()).unwrap();
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *diff-tree*) echo > {}; exec sleep 600;; esac\nexec {} \"$@\"\n",
         marker.display(),
@@ -229,7 +278,8 @@ fn an_abort_does_not_wait_for_git() {
     fs::write(bin.join("git"), script).unwrap();
     fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), path.display());
-    let mut client = crate::rpc::client_of(world.pi().env("PATH", &path), "--model mock/m1 --tools bash,task");
+    let mut client =
+        crate::rpc::client_of(world.pi().env("PATH", &path), "--model mock/m1 --tools bash,task");
     client.prompt("go").unwrap();
     let begun = Instant::now();
     while !marker.exists() {
@@ -276,7 +326,12 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
 fn folders_and_names_of_any_bytes_are_taken_over() {
     let (world, server, _helpers) = world(
         [isolated(&["a"]), Reply::text("ok")],
-        [("a", worker("pwd; rm b.txt; cd ..; rm -r only; n=$(printf 'n\\351'); printf x > \"$n\"; printf y > 'a\nb'"))],
+        [(
+            "a",
+            worker(
+                "pwd; rm b.txt; cd ..; rm -r only; n=$(printf 'n\\351'); printf x > \"$n\"; printf y > 'a\nb'",
+            ),
+        )],
     );
     repository(&world);
     world.write("only/one/f", "f");

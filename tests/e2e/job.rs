@@ -148,7 +148,9 @@ fn kept_jobs_outlive_pi_and_are_found_by_the_next_one() {
 
     // One that ends while no pi is there is told to the next one.
     let told = world.pi().words(keep).words("-p go").run().success().stderr;
-    assert!(told.contains("Jobs of an earlier pi go on here: k2 (echo up") && told.contains("Jobs go on: k2"));
+    assert!(
+        told.contains("Jobs of an earlier pi go on here: k2 (echo up") && told.contains("Jobs go on: k2")
+    );
     jobs("stop k2");
     assert!(world.processes_left().is_empty(), "{:?}", world.processes_left());
     let told = world.pi().words(keep).words("-p go").run().success().stderr;

@@ -9,7 +9,7 @@ use super::tree::copy_one;
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
-use crate::runtime::helpers::names;
+use crate::runtime::helpers::{names, shown};
 use crate::tools::sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -101,7 +101,7 @@ struct Planned {
 }
 
 fn say(what: &str, path: &Path, error: &io::Error) -> String {
-    format!("{} cannot be {what}: {error}", path.display())
+    format!("{} cannot be {what}: {error}", shown(&path.to_string_lossy()))
 }
 
 impl Journal {
@@ -138,7 +138,7 @@ impl Journal {
         for (at, step) in self.steps.iter().enumerate() {
             let (target, old) = (self.target(step), self.staged(at, "old"));
             let fault = |error| say("changed", &target, &error);
-            let meanwhile = || format!("{} was changed meanwhile", target.display());
+            let meanwhile = || format!("{} was changed meanwhile", shown(&target.to_string_lossy()));
             failpoint::hit("apply-file").map_err(fault)?;
             if Stamp::of(&target).map_err(fault)? != step.seen {
                 return Err(meanwhile());
@@ -158,7 +158,8 @@ impl Journal {
         for (at, step) in self.steps.iter().enumerate() {
             let old = || Stamp::of(&self.staged(at, "old")).ok().flatten();
             if step.seen.is_some_and(|seen| !seen.is_content_of(old())) {
-                return Err(format!("{} was changed meanwhile", self.target(step).display()));
+                let target = self.target(step);
+                return Err(format!("{} was changed meanwhile", shown(&target.to_string_lossy())));
             }
         }
         Ok(())
@@ -259,12 +260,12 @@ impl Place<'_> {
             let ended = failpoint::hit("apply-commit").and_then(|()| fs::remove_file(&path));
             ended.map_err(|error| say("removed", &path, &error))
         });
-        let done = done.or_else(|why| {
+        let done = done.map_err(|why| {
             let undone = self.confined(|| journal.undone()).and_then(|()| match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(say("removed", &path, &error)),
                 _ => Ok(()),
             });
-            Err(undone.err().map_or(why.clone(), |left| format!("{why}; {left}")))
+            undone.err().map_or(why.clone(), |left| format!("{why}; {left}"))
         });
         let _ = failpoint::hit("apply-end");
         if !is_open(folder) {
@@ -443,7 +444,8 @@ mod tests {
         assert!(run(&dir, &steps(&dir)).unwrap_err().contains("is not a folder"));
         assert_eq!(state(&dir), ["old a", "", "old c", "a", "d", "old"]);
         assert!(is_clean(&dir));
-        for point in ["apply-stage:2", "apply-journal:1", "apply-file:3", "apply-rename:1", "apply-commit:1"] {
+        for point in ["apply-stage:2", "apply-journal:1", "apply-file:3", "apply-rename:1", "apply-commit:1"]
+        {
             let dir = folder();
             failpoint::with(&format!("{point}:err"), || run(&dir, &steps(&dir)).unwrap_err());
             assert_eq!(state(&dir), ["old a", "", "old c", "a", "old"], "{point}");

@@ -124,3 +124,33 @@ pub fn remove(folder: &Path) -> io::Result<()> {
         fs::remove_dir_all(folder)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::testing::TempDir;
+
+    #[test]
+    fn a_copy_in_use_is_neither_found_nor_removed() {
+        let dir = TempDir::create();
+        let (folder, lock) = make(dir.path(), Path::new("/x/pro ject"), "a").unwrap();
+        assert!(folder.ends_with("copies/pro_ject-a-1"));
+        assert!(forgotten(dir.path()).is_empty());
+        assert!(discard(&folder).unwrap_err().contains("is in use"));
+        drop(lock);
+        assert_eq!(forgotten(dir.path()), std::slice::from_ref(&folder));
+        assert_eq!(root_of(&folder).unwrap(), Path::new("/x/pro ject"));
+        // What was staged when pi was killed goes, too, and so does a folder that lets nobody in.
+        let stage = dir.path().join(".pi-apply-x");
+        fs::create_dir_all(&stage).unwrap();
+        fs::write(folder.join("stage"), stage.as_os_str().as_bytes()).unwrap();
+        let closed = folder.join("tree/closed");
+        fs::create_dir_all(closed.join("in")).unwrap();
+        fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
+        discard(&folder).unwrap();
+        assert!(!stage.exists() && !folder.exists());
+        // The rest of one that was begun or removed.
+        fs::create_dir(&folder).unwrap();
+        assert_eq!(forgotten(dir.path()), [folder]);
+    }
+}

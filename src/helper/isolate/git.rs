@@ -27,11 +27,19 @@ use walkdir::WalkDir;
 const TIME_MAX: Duration = Duration::from_secs(600);
 const OUTPUT_MAX: usize = 256 << 20;
 
+/// Whose settings git follows.
+#[derive(Clone, Copy)]
+enum Repository<'a> {
+    /// The parent's, at the folder where git runs, with those of the user.
+    Parent,
+    /// One that is made, with none but its own.
+    Made(Option<&'a Path>),
+}
+
 struct Git<'a> {
     /// Where git runs.
     folder: &'a Path,
-    /// The repository; `None` for the one that `folder` lies in.
-    own: Option<&'a Path>,
+    repository: Repository<'a>,
     cancel: &'a CancelToken,
 }
 
@@ -48,9 +56,17 @@ impl Git<'_> {
             command.args(["-c", setting]);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
-        if let Some(own) = self.own {
-            command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-            command.arg("--git-dir").arg(own).arg("--work-tree").arg(self.folder);
+        match self.repository {
+            // Not one further up.
+            Repository::Parent => {
+                command.env("GIT_CEILING_DIRECTORIES", self.folder.parent().unwrap_or(self.folder));
+            }
+            Repository::Made(place) => {
+                command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+                if let Some(place) = place {
+                    command.arg("--git-dir").arg(place).arg("--work-tree").arg(self.folder);
+                }
+            }
         }
         for role in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{role}_NAME"), "pi").env(format!("GIT_{role}_EMAIL"), "pi@localhost");
@@ -106,7 +122,8 @@ impl Tracked {
     /// Paths of submodules.
     pub fn modules(&self) -> impl Iterator<Item = PathBuf> {
         let rows = self.modules.split(|byte| *byte == 0);
-        rows.filter_map(|row| row.splitn(2, |byte| *byte == b'\t').nth(1)).map(|path| OsStr::from_bytes(path).into())
+        rows.filter_map(|row| row.splitn(2, |byte| *byte == b'\t').nth(1))
+            .map(|path| OsStr::from_bytes(path).into())
     }
 }
 
@@ -118,7 +135,8 @@ pub fn root(folder: &Path) -> Option<PathBuf> {
 
 /// The files in the index of a repository.
 pub fn tracked(root: &Path, cancel: &CancelToken) -> Result<Tracked, String> {
-    let rows = Git { folder: root, own: None, cancel }.words("ls-files -z --cached --stage", &[])?;
+    let rows = Git { folder: root, repository: Repository::Parent, cancel }
+        .words("ls-files -z --cached --stage", &[])?;
     let mut tracked = Tracked::default();
     // `100644 HASH 0`, a tab, then the path.
     for row in rows.split(|byte| *byte == 0).filter(|row| !row.is_empty()) {
@@ -151,9 +169,11 @@ impl Store {
         tracked: &Tracked,
         cancel: &CancelToken,
     ) -> Result<Self, String> {
-        let parent = Git { folder: root, own: None, cancel };
-        let paths = parent
-            .words("rev-parse --git-path objects --git-path shallow --git-path info/exclude --show-object-format", &[])?;
+        let parent = Git { folder: root, repository: Repository::Parent, cancel };
+        let paths = parent.words(
+            "rev-parse --git-path objects --git-path shallow --git-path info/exclude --show-object-format",
+            &[],
+        )?;
         let mut paths = paths.split(|byte| *byte == b'\n');
         let mut next = || OsStr::from_bytes(paths.next().unwrap_or_default()).to_owned();
         let [objects, shallow, exclude] = [(); 3].map(|()| root.join(next()));
@@ -167,7 +187,8 @@ impl Store {
         }
         for (words, place) in [(Some("--bare"), folder), (None, tree)] {
             let words: Vec<&OsStr> = init.iter().copied().chain(words.map(OsStr::new)).collect();
-            Git { folder: tree, own: None, cancel }.run(&[&words[..], &[place.as_os_str()]].concat(), b"")?;
+            let git = Git { folder: tree, repository: Repository::Made(None), cancel };
+            git.run(&[&words[..], &[place.as_os_str()]].concat(), b"")?;
         }
         let refs = parent.words("for-each-ref", &["--format=%(objectname) %(refname)".as_ref()])?;
         let own = tree.join(".git");
@@ -179,9 +200,9 @@ impl Store {
                 fs::write(git.join("packed-refs"), &refs)?;
                 for (from, name) in [(&shallow, "shallow"), (&exclude, "info/exclude")] {
                     fs::create_dir_all(git.join("info"))?;
-                    match fs::read(from) {
-                        Ok(text) => fs::write(git.join(name), text)?,
-                        Err(_) => {} // there need not be one
+                    // There need not be one.
+                    if let Ok(text) = fs::read(from) {
+                        fs::write(git.join(name), text)?;
                     }
                 }
             }
@@ -202,7 +223,7 @@ impl Store {
     }
 
     fn git<'a>(&'a self, tree: &'a Path, cancel: &'a CancelToken) -> Git<'a> {
-        Git { folder: tree, own: Some(&self.folder), cancel }
+        Git { folder: tree, repository: Repository::Made(Some(&self.folder)), cancel }
     }
 
     /// Takes up files, byte for byte, and returns their rows of an index.
@@ -243,9 +264,10 @@ impl Store {
             self.git(tree, cancel).feed("hash-object -w --no-filters --stdin-paths", &names)?
         };
         let hashes = hashes.split(|byte| *byte == b'\n');
-        let rows = kept.iter().zip(hashes).flat_map(|((mode, path), hash)| {
-            [mode.as_bytes(), b" ", hash, b"\t", path, b"\0"].concat()
-        });
+        let rows = kept
+            .iter()
+            .zip(hashes)
+            .flat_map(|((mode, path), hash)| [mode.as_bytes(), b" ", hash, b"\t", path, b"\0"].concat());
         // What goes makes room for what comes.
         gone.extend(rows);
         let _ = fs::remove_dir_all(link);
@@ -281,7 +303,8 @@ impl Store {
     }
 
     pub fn patch(&self, end: &str, cancel: &CancelToken) -> Result<Vec<u8>, String> {
-        let words = "diff-tree -p --binary --no-color --no-ext-diff --no-textconv --src-prefix=a/ --dst-prefix=b/";
+        let words =
+            "diff-tree -p --binary --no-color --no-ext-diff --no-textconv --src-prefix=a/ --dst-prefix=b/";
         self.git(&self.folder, cancel).words(words, &[OsStr::new(&self.base), OsStr::new(end)])
     }
 
@@ -315,7 +338,7 @@ impl Store {
     fn make_branch(&self, root: &Path, name: &str, commit: &str) -> Result<String, String> {
         self.give_objects().map_err(|error| format!("{}: {error}", self.objects.display()))?;
         let cancel = CancelToken::new();
-        let git = Git { folder: root, own: None, cancel: &cancel };
+        let git = Git { folder: root, repository: Repository::Parent, cancel: &cancel };
         let mut fault = String::new();
         for number in 1..100 {
             let branch = if number == 1 { format!("pi/{name}") } else { format!("pi/{name}-{number}") };
@@ -377,9 +400,12 @@ mod tests {
 
     #[test]
     fn names_are_quoted_as_git_reads_them() {
-        for (name, expected) in
-            [("a b", "\"a b\"\n"), ("a\"\\", "\"a\\\"\\\\\"\n"), ("a\nb\r", "\"a\\012b\\015\"\n"), ("é", "\"é\"\n")]
-        {
+        for (name, expected) in [
+            ("a b", "\"a b\"\n"),
+            ("a\"\\", "\"a\\\"\\\\\"\n"),
+            ("a\nb\r", "\"a\\012b\\015\"\n"),
+            ("é", "\"é\"\n"),
+        ] {
             assert_eq!(std::str::from_utf8(&quoted(name.as_bytes())), Ok(expected));
         }
     }

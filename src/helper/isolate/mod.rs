@@ -81,7 +81,11 @@ fn shown(paths: &[PathBuf]) -> String {
 impl Copy {
     /// Makes a copy of the repository that the working folder lies in, otherwise of that folder. Returns notes for the
     /// report.
-    pub fn create(source: &Source<'_>, name: &str, cancel: &CancelToken) -> Result<(Self, Vec<String>), String> {
+    pub fn create(
+        source: &Source<'_>,
+        name: &str,
+        cancel: &CancelToken,
+    ) -> Result<(Self, Vec<String>), String> {
         let cwd = source.cwd;
         let cwd = cwd.canonicalize().map_err(|error| format!("{}: {error}", cwd.display()))?;
         let repository = git::root(&cwd);
@@ -212,10 +216,16 @@ impl Copy {
         }
         let own = self.repositories(&found);
         if !own.is_empty() {
-            notes.push(format!("Not taken over, as repositories: {}. They are in {}", names(&own), tree.display()));
+            notes.push(format!(
+                "Not taken over, as repositories: {}. They are in {}",
+                names(&own),
+                tree.display()
+            ));
         }
         let mut changes = None;
-        let is_kept = if changed.is_empty() { false } else {
+        let is_kept = if changed.is_empty() {
+            false
+        } else {
             let (made, is_kept) = self.settle(name, &changed, terms);
             changes = Some(made);
             is_kept
@@ -245,17 +255,18 @@ impl Copy {
         let (tree, cancel) = (self.tree(), terms.cancel);
         let files = changed.iter().map(|changed| changed.path.display().to_string()).collect();
         let mut changes = Changes { files, ..Changes::default() };
-        let end = match &self.kind {
-            Kind::Git(store) => store.end(&tree, changed, cancel).ok().map(|end| (store, end)),
-            Kind::Plain => None,
+        let (end, diff) = match &self.kind {
+            Kind::Git(store) => {
+                let end = store.end(&tree, changed, cancel).ok();
+                let diff = end.as_ref().and_then(|end| store.patch(end, cancel).ok());
+                (end.map(|end| (store, end)), diff)
+            }
+            Kind::Plain => (None, Some(tree::patch(changed, &self.base(), &tree))),
         };
-        let diff = match &end {
-            Some((store, end)) => store.patch(end, cancel).unwrap_or_default(),
-            None => tree::patch(changed, &self.base(), &tree),
-        };
-        let write = |path: &Path| file::create_private(path)?.write_all(&diff);
-        let written = failpoint::hit("patch").map(|()| terms.patch);
-        changes.patch = written.ok().flatten().filter(|path| write(path).is_ok()).map(ToOwned::to_owned);
+        let write = |path: &Path, diff: &[u8]| file::create_private(path)?.write_all(diff);
+        if let (Ok(()), Some(path), Some(diff)) = (failpoint::hit("patch"), terms.patch, diff) {
+            changes.patch = write(path, &diff).is_ok().then(|| path.to_owned());
+        }
 
         let taken = terms.refusal.map_or(Ok(()), |why| Err(why.to_owned()));
         let Err(why) = taken.and_then(|()| self.take_over(changed, terms)) else {
@@ -298,8 +309,7 @@ impl Copy {
         let git = git.filter(|git| git.symlink_metadata().is_ok_and(|about| about.is_dir()));
         let own = terms.sandbox.is_none().then(|| self.folder.clone());
         let stages: Vec<PathBuf> = own.into_iter().chain(git).collect();
-        let place =
-            Place { root: &self.root, folder: &self.folder, stages: &stages, sandbox: terms.sandbox };
+        let place = Place { root: &self.root, folder: &self.folder, stages: &stages, sandbox: terms.sandbox };
         place.apply(&steps, cancel)?;
         for path in changed.iter().filter(|changed| changed.end.is_none()).map(|changed| &changed.path) {
             let gone = |folder: &&Path| {

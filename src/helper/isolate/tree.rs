@@ -164,7 +164,9 @@ pub fn copy(
     cancel: &CancelToken,
     mut cost: impl FnMut(&Path, u64) -> Result<(), String>,
 ) -> Result<(), String> {
-    let say = |path: &Path, error: io::Error| format!("{} cannot be copied: {error}", path.display());
+    let say = |path: &Path, error: io::Error| {
+        format!("{} cannot be copied: {error}", shown(&path.to_string_lossy()))
+    };
     fs::create_dir_all(target).map_err(|error| say(root, error))?;
     let mut made = target.to_owned();
     for path in files {
