@@ -70,7 +70,7 @@ fn no_program_that_a_repository_names_is_run() {
                     .success()
             );
         }
-        let hook = world.write(".git/hooks/reference-transaction", &format!("#!/bin/sh\n{program}\n"));
+        let hook = world.write(".git/hooks/reference-transaction", format!("#!/bin/sh\n{program}\n"));
         fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
     };
     let command = "up=$(git config --get x.y; pwd); rm -rf .git; git init -q; \
