@@ -35,6 +35,11 @@ const REQUESTS: &[Row] = &[
         "{lines: string[]}|null",
     ),
     (
+        "markdown.transform",
+        "kind: string, width: integer, expanded: boolean, text: string, context: {messageType: string, isStreaming: boolean, availableWidth: integer}",
+        "{text: string}",
+    ),
+    (
         "completer.complete",
         "completer: string, lines: string[], line: integer, column: integer, force: boolean",
         "{prefix: string, items: object[]}|null",
@@ -44,6 +49,14 @@ const REQUESTS: &[Row] = &[
         "provider: string, stream: string, model: object, messages: object[], thinkingLevel: string, maxTokens?: integer|null, sessionId?: string|null, apiKey?: string|null",
         "{stopReason?: string, usage?: object, errorMessage?: string, responseId?: string}",
     ),
+    ("provider.login", "provider: string", "{access: string, refresh?: string, expires: number, *: any}"),
+    (
+        "provider.refresh",
+        "provider: string, credentials: object",
+        "{access: string, refresh?: string, expires: number, *: any}",
+    ),
+    ("provider.key", "provider: string, credentials: object", "{apiKey: string}"),
+    ("provider.models", "provider: string, credentials: object, models: object[]", "{models: object[]}"),
     ("shutdown", "", "any"),
 ];
 
@@ -136,6 +149,17 @@ const CALLS: &[Row] = &[
     ("bus.emit", "channel: string, data?: any", "null"),
     ("bus.on", "channel: string", "null"),
     ("bus.off", "channel: string", "null"),
+    (
+        "auth.open",
+        "provider: string, url: string, instructions?: string, userCode?: string, expiresInSeconds?: integer",
+        "null",
+    ),
+    (
+        "auth.prompt",
+        "provider: string, message: string, placeholder?: string, options?: {id: string, label: string, *: any}[]",
+        "{value: string|null}",
+    ),
+    ("auth.progress", "provider: string, message: string", "null"),
     ("log", "level?: string, message: string", "null"),
     ("ui.select", "title: string, options: string[], timeout?: integer", "{value: string|null}"),
     ("ui.confirm", "title: string, message?: string, timeout?: integer", "{confirmed: boolean}"),
@@ -160,7 +184,11 @@ const CALLS: &[Row] = &[
     ("ui.setEditor", "component?: string|null", "null"),
     ("ui.editorRender", "width: integer", "{lines?: string[], cursor?: {row: integer, column: integer}}"),
     ("ui.editorInput", "data: string", "null"),
-    ("ui.custom", "component: string, overlay?: boolean, overlayOptions?: object, *: any", "{result?: any}"),
+    (
+        "ui.custom",
+        "component: string, overlay?: boolean, overlayOptions?: object, blocked?: {kind: string, message: string}, *: any",
+        "{result?: any}",
+    ),
     ("ui.redraw", "component?: string, toolCallId?: string", "null"),
     ("ui.close", "component: string, result?: any", "null"),
     ("ui.focus", "component: string, focused: boolean", "null"),

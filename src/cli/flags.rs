@@ -22,6 +22,8 @@ pub struct Args {
     pub over: Overrides,
     /// Trust in the project for this run: `--approve` or `--no-approve`.
     pub approve: Option<bool>,
+    /// The state of the project that is trusted.
+    pub agreed_state: Option<String>,
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,

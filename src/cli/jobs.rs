@@ -4,7 +4,7 @@ use super::say::{BAD_USAGE, say};
 use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::runtime::CancelToken;
-use crate::runtime::job::kept::{self, Keeper, SOCKET};
+use crate::tools::kept_job::{self, Keeper, SOCKET};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
@@ -53,7 +53,7 @@ pub fn run(words: &[OsString]) -> u8 {
 fn ask(asked: &Value) -> Result<Vec<String>, String> {
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
-    let entries = fs::read_dir(kept::folder(dirs.agent(), &cwd)).into_iter().flatten().flatten();
+    let entries = fs::read_dir(kept_job::folder(dirs.agent(), &cwd)).into_iter().flatten().flatten();
     let sockets = entries.map(|entry| entry.path());
     let sockets = sockets.filter(|path| path.extension().is_some_and(|name| name == SOCKET));
     let keepers: Vec<Keeper> = sockets.filter_map(|path| Keeper::attach(&path, None).ok()).collect();

@@ -54,6 +54,7 @@ use crate::mode::report;
 use crate::mode::rpc;
 use crate::mode::signal::{self, Watch};
 use crate::models::list::list_models;
+use crate::models::local;
 use crate::resources::dirs::Dirs;
 use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
@@ -126,7 +127,7 @@ fn run(args: Args) -> u8 {
 fn list(args: &Args, search: &str) -> Result<u8, String> {
     let mut inputs = Launch::new(args)?.inputs()?;
     let services = &mut inputs.services;
-    if services.credentials.env().has("PI_LOCAL_URL") || search.starts_with("local") {
+    if local::is_configured(&services.credentials.local_env()) || search.starts_with("local") {
         model::find_local(services, true);
     }
     let usable = |provider: &str| services.usable(provider);

@@ -38,17 +38,25 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
     let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
     let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
     let stored = context.model.as_ref().filter(|_| !context.messages.is_empty());
-    let names_local =
-        |name: Option<&str>| name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"));
+    // Models that models.json gives to `llama.cpp` are not looked for.
+    let has_own = !inputs.services.registry.models_of(local::LLAMA_CPP).is_empty();
+    let is_local =
+        |provider: &str| local::is_provider(provider) && !(has_own && provider == local::LLAMA_CPP);
+    let names_local = |name: Option<&str>| {
+        name.is_some_and(|name| is_local(name.split_once('/').map_or(name, |(provider, _)| provider)))
+    };
     let wanted = over.model.as_deref().or(over.provider.as_deref());
     let is_named = names_local(wanted)
-        || over.provider.as_deref() == Some(local::PROVIDER)
+        || names_local(over.provider.as_deref())
         || over.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
-        || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| provider == local::PROVIDER));
-    let asks_local =
-        is_named || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER));
+        || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| is_local(provider)));
+    let asks_local = is_named || (wanted.is_none() && stored.is_some_and(|model| is_local(&model.provider)));
     let mut found = asks_local.then(|| find_local(&mut inputs.services, is_named));
-    let is_local = names_local(wanted) || over.provider.as_deref() == Some(local::PROVIDER);
+    let is_wanted = names_local(wanted) || names_local(over.provider.as_deref());
+    // A client asks for the models that there are, and for a change to one of them.
+    if !asks_local && launch.mode == "rpc" && local::is_configured(&inputs.services.credentials.local_env()) {
+        find_local(&mut inputs.services, false);
+    }
     let scope = inputs.scope(over, &mut say);
     let start = Start {
         wanted: Wanted {
@@ -61,7 +69,7 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
         saved: saved.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str())),
     };
     let mut choice = match &found {
-        Some(found) if is_local => {
+        Some(found) if is_wanted => {
             let name = over.model.as_deref().unwrap_or(local::PROVIDER);
             Some(named_local(wants_tools, found, name)?)
         }
@@ -96,7 +104,7 @@ pub fn find_local(services: &mut Services, is_asked_for: bool) -> local::Found {
         services.local_servers.allow_all();
     }
     let allowed = services.local_servers.allowed();
-    let found = local::discover(services.credentials.env(), patience(LOCAL_LIMIT), &allowed);
+    let found = local::discover(&services.credentials.local_env(), patience(LOCAL_LIMIT), &allowed);
     found.refusals.iter().for_each(warn);
     services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
     found

@@ -47,6 +47,8 @@ pub struct Launch {
     pub over: Overrides,
     /// Trust in the project for this run: `--approve` or `--no-approve`.
     pub approve: Option<bool>,
+    /// The state of the project that is trusted, as another pi says.
+    pub agreed_state: Option<String>,
     /// Projects that the user trusted for this run.
     pub agreed: Agreed,
     pub session_dir: Option<String>,
@@ -145,6 +147,7 @@ impl Launch {
         Ok(Self {
             over,
             approve: args.approve,
+            agreed_state: args.agreed_state.clone(),
             agreed: Agreed::default(),
             session_dir: args.session.session_dir.clone(),
             no_session: args.session.no_session,

@@ -127,6 +127,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Project and resources", flags: &[
         row("approve", Some("a"), No, With(|args, _| put(&mut args.approve, Some(true))), "Trust the project's .pi and .agents folders in this run"),
+        row("approve-state", None, Required("hash"), Text(|args| &mut args.agreed_state), "Trust them in this state only (helpers are started so)"),
         row("no-approve", Some("na"), No, With(|args, _| put(&mut args.approve, Some(false))), "Do not use them in this run"),
         row("extension", Some("e"), Required("source"), With(extension), "A program that extends pi, or a package of them: a path, npm:name or git:host/owner/name; may be given again (pi docs extensions)"),
         row("no-extensions", Some("ne"), No, Switch(|args| &mut args.over.resources.no_extensions), "No extensions but those of --extension"),

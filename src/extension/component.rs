@@ -7,7 +7,7 @@ use super::connection::{Answer, Failed};
 use super::{Instance, call};
 use crate::base::cancel::CancelToken;
 use crate::runtime::overlay::Overlay;
-use crate::runtime::ui::{Change, Component, Picture, Place, Query, Room, Ui};
+use crate::runtime::ui::{Awaited, Change, Component, Picture, Place, Query, Room, Ui};
 use crate::tools::process::peer::STACK;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde::Deserialize;
@@ -28,6 +28,8 @@ pub struct Remote {
     name: String,
     /// The number that the screen knows it by.
     pub number: u64,
+    /// What the user is waited for meanwhile.
+    awaited: Option<Awaited>,
     /// None before the screen has said.
     room: Mutex<Option<Room>>,
     redraw: Sender<()>,
@@ -40,13 +42,13 @@ struct Orders {
 }
 
 impl Remote {
-    fn new(instance: &Arc<Instance>, name: &str) -> (Arc<Self>, Orders) {
+    fn new(instance: &Arc<Instance>, name: &str, awaited: Option<Awaited>) -> (Arc<Self>, Orders) {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let (redraw, redraws) = bounded(1);
         let (close, closes) = bounded(1);
         let (instance, name) = (instance.clone(), name.to_owned());
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let remote = Self { instance, name, number, room: Mutex::default(), redraw, close };
+        let remote = Self { instance, name, number, awaited, room: Mutex::default(), redraw, close };
         (Arc::new(remote), Orders { redraw: redraws, close: closes })
     }
 
@@ -107,6 +109,10 @@ impl Component for Remote {
     fn dismiss(&self) {
         self.close(None);
     }
+
+    fn awaited(&self) -> Option<&Awaited> {
+        self.awaited.as_ref()
+    }
 }
 
 /// Shows a component until it is closed.
@@ -115,9 +121,10 @@ pub fn custom(
     ui: &Arc<dyn Ui>,
     name: &str,
     place: Place,
+    awaited: Option<Awaited>,
     cancel: &CancelToken,
 ) -> Answer {
-    let (remote, orders) = Remote::new(instance, name);
+    let (remote, orders) = Remote::new(instance, name, awaited);
     if !ui.open(remote.number, remote.clone(), place) {
         return Ok(json!({}));
     }
@@ -129,7 +136,7 @@ pub fn custom(
 
 /// Shows a component as the editor until it is replaced or its extension ends.
 pub fn editor(instance: &Arc<Instance>, ui: Arc<dyn Ui>, name: &str) -> Answer {
-    let (remote, orders) = Remote::new(instance, name);
+    let (remote, orders) = Remote::new(instance, name, None);
     if !ui.open(remote.number, remote.clone(), Place::Editor) {
         return Ok(Value::Null);
     }
@@ -174,7 +181,7 @@ pub fn place(
     name: &str,
     change: impl Fn(Vec<String>) -> Change + Send + 'static,
 ) -> Answer {
-    let (remote, orders) = Remote::new(instance, name);
+    let (remote, orders) = Remote::new(instance, name, None);
     instance.show(name, remote.clone());
     remote.redraw();
     // The instance keeps it: it ends when it is let go of there.

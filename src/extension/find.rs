@@ -40,6 +40,11 @@ impl Found {
         Self { lazy: None, ..self }
     }
 
+    /// True for an extension of the TypeScript pi, which the host runs.
+    pub fn is_script(&self) -> bool {
+        place::is_script(&self.path)
+    }
+
     /// True if `is_meant` holds for a file that makes it up: its manifest, or a program beside that.
     pub fn mentions(&self, is_meant: &dyn Fn(&Path) -> bool) -> bool {
         let folder = self.path.parent().unwrap_or(&self.path);

@@ -4,6 +4,7 @@ use super::component::Remote;
 use super::connection::{Answer, Connection, Failed, Serve};
 use super::find::Found;
 use super::registration::Registration;
+use super::sign_in::News;
 use super::{About, Extensions, INITIALIZE_MAX, PROTOCOL_VERSION, call};
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
@@ -51,6 +52,8 @@ struct State {
     updates: HashMap<String, Sender<Map<String, Value>>>,
     /// Answers of providers that are streamed, by the ids of the streams.
     streams: HashMap<String, Sender<Value>>,
+    /// Sign-ins under way, by their providers.
+    logins: HashMap<String, Sender<News>>,
     /// Components on the screen, by their names.
     components: HashMap<String, Arc<Remote>>,
     /// The components of places on the screen.
@@ -277,6 +280,20 @@ impl Instance {
         if let Some(sender) = sender {
             let _ = sender.send_timeout(event, STREAM_MAX);
         }
+    }
+
+    /// Sends what it says while it signs in at `provider` to `sender`, until that is none.
+    pub(super) fn hear_login(&self, provider: &str, sender: Option<Sender<News>>) {
+        let logins = &mut self.state().logins;
+        match sender {
+            Some(sender) => drop(logins.insert(provider.to_owned(), sender)),
+            None => drop(logins.remove(provider)),
+        }
+    }
+
+    /// Where news of its sign-in at `provider` go.
+    pub(super) fn login(&self, provider: &str) -> Option<Sender<News>> {
+        self.state().logins.get(provider).cloned()
     }
 
     pub(super) fn show(&self, name: &str, component: Arc<Remote>) {

@@ -2,6 +2,8 @@
 
 use super::connection::{Connection, Failed};
 use super::registration::Registration;
+use super::sign_in::News;
+use crate::runtime::service::Services;
 use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,4 +27,13 @@ pub trait Member: Send + Sync {
     fn attend(&self, stream: &str, sender: Sender<Value>);
 
     fn leave(&self, stream: &str);
+
+    /// Sends what the extension says while it signs in at `provider` to `sender`, until that is none.
+    fn hear_login(&self, provider: &str, sender: Option<Sender<News>>);
+
+    /// Models and credentials as they were when the extensions were started; changes of auth.json are seen.
+    fn services(&self) -> Services;
+
+    /// Adds what it has registered to the session anew.
+    fn apply(&self);
 }

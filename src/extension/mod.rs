@@ -14,16 +14,16 @@ mod member;
 mod provider;
 mod registration;
 mod render;
+mod sign_in;
 mod tool;
 
 use crate::base::cancel::CancelToken;
 use crate::base::patience::patience;
-use crate::llm::secret::Vault;
 use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
-use crate::runtime::service;
+use crate::runtime::service::{self, Services};
 use crate::runtime::task::Task;
 use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
@@ -35,6 +35,7 @@ pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
 use serde_json::{Map, Value, json};
+use sign_in::News;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,8 +45,10 @@ use std::time::{Duration, Instant};
 
 pub const PROTOCOL_VERSION: u64 = 1;
 
-/// How long the first prompt waits for extensions that are being started.
+/// How long the first prompt waits for programs that are being started.
 const SETTLE: Duration = Duration::from_millis(250);
+/// How long the conversation of an opened session waits for extensions that may draw parts of it.
+const ALL_MAX: Duration = Duration::from_secs(2);
 /// Time for the answer to `initialize`.
 const INITIALIZE_MAX: Duration = Duration::from_secs(30);
 /// Time for the end of all programs.
@@ -102,7 +105,7 @@ pub struct About {
     pub flags: Map<String, Value>,
     /// Answers questions of programs before there is a session.
     pub asker: Option<Asker>,
-    vault: Vault,
+    services: Services,
 }
 
 impl About {
@@ -115,13 +118,13 @@ impl About {
             is_trusted: inputs.is_trusted,
             flags: Map::new(),
             asker: None,
-            vault: inputs.services.vault().clone(),
+            services: inputs.services.clone(),
         }
     }
 
     /// The complete environment of a program, without keys.
     fn env(&self) -> BTreeMap<OsString, OsString> {
-        let secrets = self.vault.all();
+        let secrets = self.services.vault().all();
         let is_secret = |value: &OsString| {
             let bytes = value.as_encoded_bytes();
             secrets.as_ref().is_some_and(|secrets| secrets.is_in(bytes))
@@ -160,6 +163,11 @@ impl State {
     /// True while instances have not answered `initialize`.
     fn is_starting(&mut self) -> bool {
         self.instances.iter().any(|instance| instance.is_starting())
+    }
+
+    /// True while extensions of the TypeScript pi have not answered `initialize`.
+    fn is_loading_scripts(&mut self) -> bool {
+        self.instances.iter().any(|instance| instance.is_starting() && instance.found.is_script())
     }
 }
 
@@ -537,6 +545,18 @@ impl Member for Joined {
     fn leave(&self, stream: &str) {
         self.instance.leave(stream);
     }
+
+    fn hear_login(&self, provider: &str, sender: Option<Sender<News>>) {
+        self.instance.hear_login(provider, sender);
+    }
+
+    fn services(&self) -> Services {
+        self.extensions.state().about.services.clone()
+    }
+
+    fn apply(&self) {
+        self.extensions.apply(&self.instance);
+    }
 }
 
 impl Hooks for Extensions {
@@ -592,12 +612,25 @@ impl Hooks for Extensions {
             let until = state.begun + patience(SETTLE);
             let left = until.saturating_duration_since(Instant::now());
             let waited = self.changed.wait_timeout_while(state, left, State::is_starting);
-            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            // They expect to be loaded before anything happens, and Node alone can take longer.
+            let loaded = self.changed.wait_timeout_while(state, INITIALIZE_MAX, State::is_loading_scripts);
+            let mut state = loaded.unwrap_or_else(PoisonError::into_inner).0;
             std::mem::take(&mut state.problems)
         };
         if let Some(control) = self.control.get() {
             problems.iter().for_each(|problem| control.report(problem));
         }
+    }
+
+    fn is_to_come(&self) -> bool {
+        let state = self.state();
+        state.begun.elapsed() < patience(ALL_MAX) && state.instances.iter().any(|one| one.is_coming())
+    }
+
+    fn await_all(&self, cancel: &CancelToken) {
+        let limit = self.state().begun + patience(ALL_MAX);
+        self.instances().iter().for_each(|instance| instance.wait_until_ready(limit, cancel));
     }
 
     fn close(&self) {

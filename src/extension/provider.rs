@@ -2,6 +2,8 @@
 
 use super::connection::Failed;
 use super::member::Member;
+use super::registration::changes_models;
+use super::sign_in::RemoteSignIn;
 use crate::base::cancel::CancelToken;
 use crate::llm::options::Outside;
 use crate::runtime::addition::Provider;
@@ -10,9 +12,12 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Events that wait for the thread of a request.
 const EVENTS_MAX: usize = 256;
+/// Time for the models of an account.
+const MODELS_MAX: Duration = Duration::from_secs(30);
 
 /// Answers requests with the stream of an extension.
 struct RemoteProvider {
@@ -31,14 +36,49 @@ pub fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
     let (mut providers, mut problems) = (Vec::new(), Vec::new());
     for entry in &member.registration().providers {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
-        let outside = (entry["streams"] == true)
-            .then(|| Arc::new(RemoteProvider { member: member.clone(), name }) as Arc<dyn Outside>);
-        match Provider::read(entry.clone(), outside) {
-            Ok(provider) => providers.push(provider),
-            Err(why) => problems.push(why),
+        let mut provider = match Provider::read(entry.clone()) {
+            Ok(provider) => provider,
+            Err(why) => {
+                problems.push(why);
+                continue;
+            }
+        };
+        if entry["oauth"].is_object() {
+            let label = entry["oauth"]["name"].as_str().unwrap_or(&name).to_owned();
+            let sign_in = RemoteSignIn { member: member.clone(), provider: name.clone(), label };
+            provider.sign_in = Some(Arc::new(sign_in));
+            match with_models_of_account(member, &provider) {
+                Ok(Some(changed)) => (provider.config, provider.entry) = (changed.config, changed.entry),
+                Ok(None) => {}
+                Err(why) => problems.push(why),
+            }
         }
+        if entry["streams"] == true {
+            provider.outside = Some(Arc::new(RemoteProvider { member: member.clone(), name }));
+        }
+        providers.push(provider);
     }
     (providers, problems)
+}
+
+/// The provider with the models that its extension names for the stored account; none without a sign-in.
+fn with_models_of_account(member: &Arc<dyn Member>, provider: &Provider) -> Result<Option<Provider>, String> {
+    let services = member.services();
+    let Some(credentials) = services.credentials.stored_sign_in(&provider.name) else { return Ok(None) };
+    if !changes_models(&provider.entry) {
+        return Ok(None);
+    }
+    let mut registry = services.registry;
+    registry.lend(vec![(provider.name.clone(), provider.config.clone())]);
+    let models: Vec<Value> =
+        registry.models_of(&provider.name).iter().map(|model| json!(model.shown())).collect();
+    let params = json!({"extension": member.id(), "provider": provider.name, "credentials": credentials,
+        "models": models});
+    let connection = member.connection().map_err(|failed| failed.to_string())?;
+    let answer = connection.ask("provider.models", params, Some(MODELS_MAX), &CancelToken::new());
+    let mut entry = provider.entry.clone();
+    entry["models"] = answer.map_err(|failed| format!("provider.models: {failed}"))?["models"].take();
+    Provider::read(entry).map(Some)
 }
 
 impl Outside for RemoteProvider {

@@ -21,7 +21,12 @@ pub struct Registration {
     pub providers: Vec<Value>,
     /// Calls of any tool are drawn by it.
     pub tool_renderers: bool,
+    /// The surfaces whose Markdown it changes before it is shown.
+    pub transforms: Vec<String>,
 }
+
+/// Surfaces of a transformer that names none.
+const TRANSFORMED: &[&str] = &["user", "assistant", "assistant-thinking"];
 
 /// Custom types of messages and entries that are drawn by the extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -119,9 +124,20 @@ struct ToolForm {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TransformerForm {
+    message_types: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
 struct SectionForm {
     name: String,
     text: Option<String>,
+}
+
+/// True if the models of a provider depend on the account that is signed in.
+pub fn changes_models(provider: &Value) -> bool {
+    provider["oauth"]["modifiesModels"] == true
 }
 
 /// What the fields of a registration hold; `None` text of a section takes it away.
@@ -150,6 +166,9 @@ impl Registration {
             self.renderers = new.renderers;
         }
         self.tool_renderers |= new.tool_renderers;
+        if fields.get("markdownTransformers").is_some() {
+            self.transforms = new.transforms;
+        }
         for provider in new.providers {
             self.providers.retain(|known| known["name"] != provider["name"]);
             self.providers.push(provider);
@@ -201,6 +220,10 @@ fn parts(fields: &Value) -> Result<Parts, String> {
     registration.providers = list::<Value>(fields, "providers")?;
     for provider in &registration.providers {
         check_name("provider", provider["name"].as_str().unwrap_or_default())?;
+    }
+    for TransformerForm { message_types } in list(fields, "markdownTransformers")? {
+        let usual = || TRANSFORMED.iter().map(|name| (*name).to_owned()).collect();
+        registration.transforms.extend(message_types.unwrap_or_else(usual));
     }
     registration.tool_renderers = fields["toolRenderers"] == true;
     for SectionForm { name, text } in list(fields, "prompt")? {

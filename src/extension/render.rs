@@ -27,6 +27,7 @@ pub fn renderer(member: &Arc<dyn Member>) -> Option<Arc<dyn Renderer>> {
     let registration = member.registration();
     let Registration { tools, renderers, tool_renderers, .. } = &*registration;
     let draws = *tool_renderers
+        || !registration.transforms.is_empty()
         || !renderers.messages.is_empty()
         || !renderers.entries.is_empty()
         || tools.iter().any(|tool| !tool.renders.is_empty());
@@ -48,6 +49,7 @@ impl Renderer for RemoteRenderer {
             && match kind {
                 "message" => has(&renderers.messages),
                 "entry" => has(&renderers.entries),
+                "markdown" => has(&self.registration.transforms),
                 "toolCall" => draws("call"),
                 _ => draws("result"),
             }
@@ -56,7 +58,12 @@ impl Renderer for RemoteRenderer {
     fn draw(&self, mut part: Value, cancel: &CancelToken) -> Option<Vec<String>> {
         let connection = self.member.connection().ok()?;
         part["extension"] = self.member.id().into();
-        match connection.ask("render", part, Some(DRAW_MAX), cancel) {
+        let method = match part["kind"] == "markdown" {
+            true => "markdown.transform",
+            false => "render",
+        };
+        match connection.ask(method, part, Some(DRAW_MAX), cancel) {
+            Ok(changed) if method != "render" => changed["text"].as_str().map(|text| vec![text.to_owned()]),
             Ok(drawn) => {
                 let lines = drawn["lines"].as_array()?;
                 Some(lines.iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect())
@@ -66,7 +73,7 @@ impl Renderer for RemoteRenderer {
                     self.is_late.store(true, Ordering::Relaxed);
                 }
                 if !matches!(failed, Failed::Cancelled | Failed::Over(_)) {
-                    self.member.report("render", &failed.to_string());
+                    self.member.report(method, &failed.to_string());
                 }
                 None
             }

@@ -23,7 +23,7 @@ pub fn command(
     turns_max: u64,
 ) -> io::Result<(Command, Vec<String>)> {
     let mut notes = Vec::new();
-    let words = words(helper, folder, turns_max, &mut notes);
+    let words = words(helper, folder, turns_max, &mut notes).map_err(io::Error::other)?;
     let mut command = Command::new(lifeline::program()?);
     command.arg0("pi").args(words).current_dir(helper.cwd);
     // The session looks at what its helpers change.
@@ -53,7 +53,7 @@ fn words(
     folder: Option<&Path>,
     turns_max: u64,
     notes: &mut Vec<String>,
-) -> Vec<OsString> {
+) -> Result<Vec<OsString>, String> {
     let Helper { control, config, agent, .. } = helper;
     let over = &config.over;
     let mut words: Vec<OsString> = vec!["--mode".into(), "rpc".into()];
@@ -169,7 +169,7 @@ fn words(
         ("--no-context-files", over.resources.no_context_files),
         ("--read-only", over.tools.read_only || control.is_planning()),
     ];
-    words.extend(config.confinement());
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
-    words
+    words.extend(config.confinement(helper.cwd, notes)?);
+    Ok(words)
 }

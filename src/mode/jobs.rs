@@ -4,13 +4,14 @@
 //! accept ──a thread a connection──> job::act ──> jobs
 //!            └────came, left, ended────> main, which ends the process when nothing is left to do
 //! ```
-//! The protocol is that of [`kept`](crate::runtime::job::kept). The first line on stdout is the path of the socket.
+//! The protocol is that of [`kept_job`](crate::runtime::kept_job). The first line on stdout is the path of the socket.
 
 use super::exit::{self, EndsChildren};
 use super::signal::Watch;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::runtime::job::{self, kept};
+use crate::runtime::kept_job;
 use crate::runtime::session::Session;
 use crossbeam_channel::{Sender, after, bounded, select};
 use serde_json::{Map, Value, json};
@@ -48,7 +49,7 @@ pub fn run(session: Session, cancel: &CancelToken, watch: &Watch) -> Result<u8, 
     let control = session.control().clone();
     let folder = kept::make_folder(&control.config()).map_err(|error| error.to_string())?;
     remove_old(&folder);
-    let socket = folder.join(format!("{}.{}", std::process::id(), kept::SOCKET));
+    let socket = folder.join(format!("{}.{}", std::process::id(), kept_job::SOCKET));
     let listener = UnixListener::bind(&socket).map_err(|error| format!("{}: {error}", socket.display()))?;
     let told = writeln!(io::stdout(), "{}", socket.display());
     let (changed, look) = bounded(1);
@@ -132,7 +133,7 @@ impl Keeper {
 
     fn serve(self: &Arc<Self>, mut stream: &UnixStream) -> io::Result<()> {
         let mut line = Vec::new();
-        BufReader::new(stream.take(kept::LINE_MAX)).read_until(b'\n', &mut line)?;
+        BufReader::new(stream.take(kept_job::LINE_MAX)).read_until(b'\n', &mut line)?;
         let asked: Map<String, Value> = serde_json::from_slice(&line)?;
         let op = asked.get("op").and_then(Value::as_str).unwrap_or_default();
         if op == "attach" {
@@ -165,12 +166,13 @@ impl Keeper {
         stream.write_all(format!("{answer}\n").as_bytes())
     }
 
+    /// Returns the id of the new job.
     fn start(self: &Arc<Self>, asked: &Map<String, Value>) -> Result<String, String> {
         let command = asked.get("command").and_then(Value::as_str).unwrap_or_default();
         let keeper = self.clone();
         let on_end = move |id: &str, status: &str| {
             if keeper.attached.load(Ordering::SeqCst) == 0 {
-                let path = keeper.folder.join(format!("job-{id}.{}", kept::ENDED));
+                let path = keeper.folder.join(format!("job-{id}.{}", kept_job::ENDED));
                 let log = keeper.folder.join(format!("job-{id}.log"));
                 let text = format!("While no pi was here, the job {status}. Its output: {}", log.display());
                 let _ = fs::write(path, text);
@@ -178,6 +180,6 @@ impl Keeper {
             keeper.look();
         };
         let job = job::start_kept(&self.control, command, &self.folder, on_end)?;
-        Ok(format!("Started as job {}", job.id))
+        Ok(job.id.clone())
     }
 }

@@ -112,6 +112,7 @@ impl ModelsFile {
 pub fn lent(provider: &str, entry: &Value) -> Result<ProviderConfig, String> {
     let mut entry = entry.clone();
     whole_numbers(&mut entry);
+    let signs_in = entry["oauth"].is_object();
     if let Some(fields) = entry.as_object_mut() {
         let name = fields.remove("displayName");
         fields.remove("name");
@@ -120,6 +121,9 @@ pub fn lent(provider: &str, entry: &Value) -> Result<ProviderConfig, String> {
         fields.retain(|_, value| !value.is_null());
     }
     let config: ProviderConfig = serde_json::from_value(entry).map_err(|error| error.to_string())?;
+    if signs_in && overlay::says_nothing(&config) {
+        return Ok(config);
+    }
     verify(provider, &config).map(|()| config)
 }
 

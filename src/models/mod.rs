@@ -284,7 +284,14 @@ impl Registry {
         }
         match self.provider_config(provider) {
             // An invalid provider was already reported when the file was read, so the error is ignored.
-            Some(config) => overlay::compose(provider, models.clone(), config).unwrap_or(models),
+            Some(config) => {
+                let mut models = overlay::compose(provider, models.clone(), config).unwrap_or(models);
+                // Another program that names models of a provider names all of them.
+                if self.lent.iter().any(|(name, _)| name == provider) && !config.models.is_empty() {
+                    models.retain(|model| config.models.iter().any(|named| named["id"] == model.id));
+                }
+                models
+            }
             None => models,
         }
     }

@@ -51,7 +51,8 @@ pub fn compose(provider: &str, base: Vec<Model>, config: &ProviderConfig) -> Res
     Ok(models)
 }
 
-fn says_nothing(config: &ProviderConfig) -> bool {
+/// True if nothing of an entry changes a model or a request.
+pub(super) fn says_nothing(config: &ProviderConfig) -> bool {
     config.models.is_empty()
         && config.base_url.is_none()
         && config.headers.is_empty()

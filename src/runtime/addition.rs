@@ -7,6 +7,7 @@
 use super::config::{Config, ToolOverrides};
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
+use crate::auth::oauth::LentSignIn;
 use crate::base::cancel::CancelToken;
 use crate::llm::options::Outside;
 use crate::models::config::{self, ProviderConfig};
@@ -74,14 +75,15 @@ pub struct Provider {
     pub entry: Value,
     /// Answers the requests to its models; otherwise they go to its URL.
     pub outside: Option<Arc<dyn Outside>>,
+    pub sign_in: Option<Arc<dyn LentSignIn>>,
 }
 
 impl Provider {
     /// Reads a registration: an entry of `models.json`, with a `name`.
-    pub fn read(entry: Value, outside: Option<Arc<dyn Outside>>) -> Result<Self, String> {
+    pub fn read(entry: Value) -> Result<Self, String> {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
         let config = config::lent(&name, &entry).map_err(|why| format!("Provider \"{name}\": {why}"))?;
-        Ok(Self { name, config, entry, outside })
+        Ok(Self { name, config, entry, outside: None, sign_in: None })
     }
 }
 
@@ -94,12 +96,31 @@ impl PartialEq for Provider {
 /// Draws parts of the conversation in place of the program.
 pub trait Renderer: Send + Sync {
     /// True if it draws such a part: a `message` or an `entry` of the custom type `name`, a call (`toolCall`) or
-    /// a result (`toolResult`) of the tool `name`.
+    /// a result (`toolResult`) of the tool `name`, or changes the Markdown (`markdown`) of the surface `name`.
     fn draws(&self, kind: &str, name: &str) -> bool;
 
-    /// The lines of a part, which has the form of the request `render` of extensions; none for the program's own
-    /// form. Waits for others.
+    /// The lines of a part, which has the form of the request `render` of extensions, or the text of a `markdown`; none
+    /// for the program's own form. Waits for others.
     fn draw(&self, part: Value, cancel: &CancelToken) -> Option<Vec<String>>;
+}
+
+/// Changes a Markdown text by several parts, one after another.
+struct Chain(Vec<Arc<dyn Renderer>>);
+
+impl Renderer for Chain {
+    fn draws(&self, kind: &str, name: &str) -> bool {
+        self.0.iter().any(|renderer| renderer.draws(kind, name))
+    }
+
+    fn draw(&self, mut part: Value, cancel: &CancelToken) -> Option<Vec<String>> {
+        for renderer in &self.0 {
+            // One that fails leaves the text as it is.
+            if let Some(text) = renderer.draw(part.clone(), cancel) {
+                part["text"] = text.concat().into();
+            }
+        }
+        part["text"].as_str().map(|text| vec![text.to_owned()])
+    }
 }
 
 /// The text around the cursor of the editor.
@@ -202,8 +223,15 @@ impl Additions {
     }
 
     pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {
-        let mut renderers = self.0.iter().filter_map(|(_, addition)| addition.renderer.as_ref());
-        renderers.find(|renderer| renderer.draws(kind, name)).cloned()
+        let renderers = self.0.iter().filter_map(|(_, addition)| addition.renderer.as_ref());
+        let mut renderers = renderers.filter(|renderer| renderer.draws(kind, name)).cloned();
+        match kind {
+            "markdown" => {
+                let all: Vec<Arc<dyn Renderer>> = renderers.collect();
+                (!all.is_empty()).then(|| Arc::new(Chain(all)) as Arc<dyn Renderer>)
+            }
+            _ => renderers.next(),
+        }
     }
 
     pub fn add_sections(&self, sections: &mut Map<String, Value>) {

@@ -29,7 +29,7 @@ use crate::resources::package::{self, Package};
 use crate::resources::place::{self, Kind, Places};
 use crate::resources::prompt::{self, UserPrompts};
 use crate::resources::settings::Settings;
-use crate::resources::trust::Consent;
+use crate::resources::trust::{Consent, Passed};
 use crate::resources::{Diagnostic, skill, template};
 use crate::session::Log;
 use crate::tools::backend::{Backend, Over};
@@ -41,7 +41,7 @@ use crate::wire::faux;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Receives warnings about configuration files.
@@ -89,9 +89,9 @@ impl Config {
         (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
     }
 
-    /// The flags that confine another pi as this one is confined. It looks at the project itself: what is new there was
-    /// agreed to by nobody.
-    pub fn confinement(&self) -> Vec<OsString> {
+    /// The flags that confine another pi in `folder`, this one's or a copy, as this one is confined. The error says why
+    /// none can be started: it would use a project that has changed since the user agreed to it, or go without its hooks.
+    pub fn confinement(&self, folder: &Path, notes: &mut Vec<String>) -> Result<Vec<OsString>, String> {
         let SandboxOverrides { mode, network, writable } = &self.over.sandbox;
         let mut words: Vec<OsString> = Vec::new();
         if let Some(mode) = mode {
@@ -103,9 +103,13 @@ impl Config {
         if *network {
             words.push("--sandbox-net".into());
         }
-        let is_trusted = self.consent.as_ref().is_some_and(|consent| consent.check().is_ok());
-        words.push(if is_trusted { "--approve" } else { "--no-approve" }.into());
-        words
+        let passed = self.consent.as_ref().map(|consent| consent.pass_on(folder, notes)).transpose()?;
+        match passed {
+            Some(Passed::All) => words.push("--approve".into()),
+            Some(Passed::State(state)) => words.extend(["--approve-state".into(), state.into()]),
+            Some(Passed::Nothing) | None => words.push("--no-approve".into()),
+        }
+        Ok(words)
     }
 }
 

@@ -35,6 +35,16 @@ pub trait Hooks: Send + Sync {
     /// Called when the session is open, before the first event. May wait a moment for handlers that are being started.
     fn settle(&self) {}
 
+    /// True while handlers are being started that may add to the session.
+    fn is_to_come(&self) -> bool {
+        false
+    }
+
+    /// Waits until all handlers have been started, for a time that a person waits.
+    fn await_all(&self, cancel: &CancelToken) {
+        let _ = cancel;
+    }
+
     /// Called on the session's thread before each prompt runs. May wait until `cancel` is cancelled.
     fn before_prompt(&self, cancel: &CancelToken) {
         let _ = cancel;

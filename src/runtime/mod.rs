@@ -4,6 +4,7 @@ pub mod addition;
 pub mod approval;
 mod aside;
 mod ask;
+pub mod cache_miss;
 pub mod cache_warming;
 pub mod checkpoint;
 mod clock;
@@ -76,10 +77,10 @@ pub use crate::base::executable;
 pub use crate::llm::event::AssistantEvent;
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::message::{
-    AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage,
+    AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage, now_ms,
 };
 pub use crate::llm::model::{Model, ThinkingLevel};
-pub use crate::models::local::explain_refused_tools;
+pub use crate::models::local::{explain_refused_tools, is_provider as is_local};
 pub use crate::models::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
@@ -95,7 +96,7 @@ pub use crate::tools::path::{file_url, normalize as normalize_path, resolve_exis
 pub use crate::tools::plain::text as without_controls;
 pub use crate::tools::process::lifeline;
 pub use crate::tools::truncate::size as size_text;
-pub use crate::tools::{Workspace, backend, sandbox};
+pub use crate::tools::{Workspace, backend, kept_job, sandbox};
 
 #[cfg(test)]
 pub use crate::tools::testing::TempDir;

@@ -77,10 +77,12 @@ impl Models<'_> {
     pub fn find_local(&self, limit: Duration) -> local::Found {
         let config = self.control.config();
         let services = &config.services;
-        let found = local::discover(services.credentials.env(), limit, &services.local_servers.allowed());
+        let found =
+            local::discover(&services.credentials.local_env(), limit, &services.local_servers.allowed());
         self.control.change_config(|config| {
             let registry = &mut config.services.registry;
             registry.remove(local::PROVIDER);
+            registry.remove(local::LLAMA_CPP);
             registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         });
         found

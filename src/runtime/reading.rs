@@ -5,6 +5,7 @@ use super::control::Tree;
 use crate::agent::message::AgentMessage;
 use crate::session::index::Kind;
 use crate::session::log::Log;
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub enum Part {
     /// The result of a tool call in the preceding answer.
     Result,
     Other,
+    /// An entry that is no message, which an extension may draw.
+    Entry,
 }
 
 impl Part {
@@ -33,6 +36,7 @@ impl Part {
             Kind::Assistant => Self::Answer,
             Kind::ToolResult => Self::Result,
             Kind::OtherMessage | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage => Self::Other,
+            Kind::Custom => Self::Entry,
             _ => return None,
         })
     }
@@ -77,5 +81,11 @@ impl Tree<'_> {
     /// Reads the message of an entry; `None` if it cannot be read.
     pub fn shown(&self, entry: &str) -> Option<AgentMessage> {
         self.control.log().message(entry)
+    }
+
+    /// Reads an entry in the form of the session file; `None` if it cannot be read.
+    pub fn entry(&self, entry: &str) -> Option<Value> {
+        let entry = self.control.log().entry(entry)?;
+        serde_json::to_value(entry).ok()
     }
 }

@@ -10,7 +10,7 @@ use crate::resources::settings::is_tool_change;
 pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 
 /// Tools that parts of the program add to a session. None is active before it is chosen by name.
-pub const ADDED: [&str; 5] = ["ask", "job", "plan", "task", "todo"];
+pub const ADDED: [&str; 7] = ["ask", "checkpoint", "job", "plan", "rewind", "task", "todo"];
 
 /// The parsed value of `--tools`.
 #[derive(Clone, Debug, PartialEq)]

@@ -108,6 +108,8 @@ impl Services {
         }
         let configs = providers.iter().map(|provider| (provider.name.clone(), provider.config.clone()));
         self.registry.lend(configs.collect());
+        let sign_in = |provider: &Provider| Some((provider.name.clone(), provider.sign_in.clone()?));
+        self.credentials.lend(providers.iter().filter_map(sign_in).collect());
         self.lent = providers;
         true
     }

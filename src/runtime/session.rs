@@ -5,6 +5,7 @@
 //!
 //! The session belongs to one thread, which runs prompts. Other threads use its [`Control`].
 
+use super::checkpoint;
 use super::compaction::{self, Compactor, Moment, NotCompacted};
 use super::conductor::Conductor;
 use super::config::Config;
@@ -206,6 +207,15 @@ impl Session {
         let outcome = match (outcome, &self.outcome) {
             (Ok(()), Some(value)) => listener(&Event::Output { outcome: value }),
             (outcome, _) => outcome,
+        };
+        // The last turn may have been one that goes back.
+        let outcome = match checkpoint::settle(&self.control, listener) {
+            Ok(true) => {
+                self.compaction = compaction::State::default();
+                outcome
+            }
+            Ok(false) => outcome,
+            Err(fatal) => outcome.and(Err(fatal)),
         };
         // The log may have moved to another file.
         self.update_child_env();

@@ -11,16 +11,19 @@ use crate::resources::settings::{self, Settings};
 use crate::session::id;
 use std::sync::Arc;
 
-pub use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
+use crate::auth::oauth::SignIn;
+
+pub use crate::auth::oauth::{Answer, Choice, Entry, Event, Interaction, LentSignIn, Prompt};
 
 /// The UUID of this installation, if the sign-in of `provider` requires it. Created on first use and kept in the
 /// user's settings as `deviceId`.
 pub fn device_for(
+    credentials: &Credentials,
     provider: &str,
     configured: &Configured,
     settings: &Settings,
 ) -> Result<Option<String>, String> {
-    if !Credentials::method(provider, configured).is_some_and(|method| method.needs_device) {
+    if !credentials.method(provider, configured).is_some_and(|method| method.needs_device()) {
         return Ok(None);
     }
     let device = match settings.text("deviceId") {
@@ -53,7 +56,7 @@ pub struct SignInMethod {
     pub name: String,
     pub way: Way,
     /// The kind of account to sign in with; empty for a key.
-    pub label: &'static str,
+    pub label: String,
     pub state: State,
     /// Environment variables that may hold the key.
     pub variables: &'static [&'static str],
@@ -103,19 +106,23 @@ impl SignIns<'_> {
         for id in ids {
             let configured = services.registry.configured(&id, None);
             let row = provider::find(&id);
-            let method = |way, label| SignInMethod {
+            let method = |way, label: &str| SignInMethod {
                 provider: id.clone(),
                 name: self.provider_name(&id),
                 way,
-                label,
+                label: label.to_owned(),
                 state: state(&id, &stored, &services.credentials, &configured),
                 variables: row.map_or(&[], |row| row.keys),
                 required: row.map_or(&[], |row| row.required),
             };
-            if let Some(flow) = Credentials::method(&id, &configured) {
-                methods.push(method(Way::SignIn, flow.label));
+            let flow = services.credentials.method(&id, &configured);
+            if let Some(flow) = &flow {
+                methods.push(method(Way::SignIn, flow.label()));
             }
-            if provider::takes_key(&id) {
+            // As in the reference, a provider that an extension signs in to takes a key if it has a place for one.
+            let takes_none =
+                matches!(flow, Some(SignIn::Lent(_))) && row.is_none() && configured.api_key.is_none();
+            if provider::takes_key(&id) && !takes_none {
                 methods.push(method(Way::Key, ""));
             }
         }
@@ -142,7 +149,8 @@ impl SignIns<'_> {
         let services = &config.services;
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
-        let device = device_for(provider, &configured, &config.settings).map_err(Failure::Because)?;
+        let device =
+            device_for(credentials, provider, &configured, &config.settings).map_err(Failure::Because)?;
         credentials.sign_in(provider, &configured, device.as_deref(), interaction, cancel)?;
         self.use_allowed_models();
         Ok(())

@@ -127,7 +127,7 @@ impl Summarizer<'_> {
         const LEAST_TOKENS: u64 = 500;
         match self.model.context_window {
             0 => u64::MAX,
-            window if self.model.provider == local::PROVIDER => {
+            window if local::is_provider(&self.model.provider) => {
                 let room = window.saturating_sub(reserve + INSTRUCTIONS_TOKENS);
                 room.max(LEAST_TOKENS) * (CHARS_PER_TOKEN - 1)
             }

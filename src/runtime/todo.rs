@@ -182,13 +182,14 @@ impl List {
     /// Adds items, the first ones to `phase`. Returns the phase of the last one.
     fn add_to(&mut self, mut phase: Option<String>, texts: &[&str]) -> Result<Option<String>, String> {
         for text in texts {
-            let text = text.trim();
+            // An item is a line of the list that a person edits.
+            let text = text.trim().lines().map(str::trim).collect::<Vec<_>>().join(" ");
             if let Some(name) = text.strip_prefix('#') {
                 phase = Some(name.trim_start_matches('#').trim().to_owned()).filter(|name| !name.is_empty());
             } else if self.0.iter().any(|item| item.text == text) {
                 return Err(format!("\"{text}\" is in the list already"));
             } else if !text.is_empty() {
-                self.0.push(Item { text: text.to_owned(), status: Status::Pending, phase: phase.clone() });
+                self.0.push(Item { text, status: Status::Pending, phase: phase.clone() });
             }
         }
         match self.0.len() {

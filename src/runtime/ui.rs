@@ -5,6 +5,7 @@
 use super::event::Event;
 use super::overlay::Overlay;
 use crate::base::cancel::CancelToken;
+use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,6 +181,26 @@ pub trait Component: Send + Sync {
 
     /// Takes it from the screen, whatever its owner wants.
     fn dismiss(&self);
+
+    /// What the user is waited for while it is on the screen, if work waits for it.
+    fn awaited(&self) -> Option<&Awaited> {
+        None
+    }
+}
+
+/// What the user is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Awaited {
+    pub kind: AwaitedKind,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AwaitedKind {
+    Permission,
+    Question,
+    Auth,
 }
 
 /// A question to the surface itself, which it answers at once.

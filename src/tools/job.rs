@@ -385,6 +385,16 @@ impl Job {
     }
 }
 
+/// The beginning of a command, for lists.
+pub fn first_line(command: &str) -> String {
+    const MOST: usize = 100;
+    let line = command.lines().next().unwrap_or_default();
+    match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}...", line.get(..at).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
 /// The file with the output. A full one becomes `NAME.1`, in place of the one before.
 struct Log {
     file: File,

@@ -12,6 +12,7 @@ pub mod grep;
 pub mod ignore;
 pub mod image;
 pub mod job;
+pub mod kept_job;
 pub mod likeness;
 pub mod listing;
 pub mod local;

@@ -1,6 +1,6 @@
 //! What the terminal can show, from the environment.
 //!
-//! Settings override pi's variables (`PI_TRUE_COLOR`, `PI_HYPERLINKS`, `PI_IMAGE_PROTOCOL`), which override
+//! Settings override pi's variables (`PI_TRUE_COLOR`, `PI_HYPERLINKS`, `PI_IMAGE_PROTOCOL`, `PI_BIDI`), which override
 //! the terminal's variables. An unknown terminal gets no images and no links: it might swallow the address,
 //! or show the image as text. `NO_COLOR` overrides everything.
 
@@ -20,6 +20,7 @@ pub struct Wishes {
     pub hyperlinks: Option<bool>,
     /// `Some(None)` disables images.
     pub images: Option<Option<Protocol>>,
+    pub bidi: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Found {
     pub depth: Depth,
     pub hyperlinks: bool,
     pub images: Option<Protocol>,
+    /// True if the terminal leaves the order of right-to-left text to programs.
+    pub bidi: bool,
 }
 
 pub fn find(variable: impl Fn(&str) -> Option<String>, wishes: Wishes) -> Found {
@@ -54,7 +57,18 @@ pub fn find(variable: impl Fn(&str) -> Option<String>, wishes: Wishes) -> Found 
         depth,
         hyperlinks: wishes.hyperlinks.or_else(|| flag("PI_HYPERLINKS")).unwrap_or(own.hyperlinks),
         images: wishes.images.or(images).unwrap_or(own.images),
+        bidi: wishes.bidi.or_else(|| flag("PI_BIDI")).unwrap_or_else(|| shows_as_it_comes(&variable)),
     }
+}
+
+/// True for terminals that are known to show all characters from left to right. Others order them (VTE,
+/// Konsole, mlterm, Apple's), or words at least (kitty), and within a multiplexer it is not known which one
+/// shows them: what is ordered twice cannot be read.
+fn shows_as_it_comes(variable: &dyn Fn(&str) -> String) -> bool {
+    let term = variable("TERM").to_ascii_lowercase();
+    let is_set = |names: &[&str]| names.iter().any(|name| !variable(name).is_empty());
+    let is_known = ["alacritty", "foot", "st-"].iter().any(|name| term.starts_with(name));
+    !is_set(&["TMUX", "STY"]) && (is_known || is_set(&["XTERM_VERSION"]))
 }
 
 /// Abilities of the terminal that the variables name.
@@ -70,7 +84,7 @@ fn terminal(variable: &dyn Fn(&str) -> String) -> Found {
         _ if term.starts_with("vt") => Depth::Sixteen,
         _ => Depth::Indexed,
     };
-    let found = |images, hyperlinks| Found { depth: Depth::True, hyperlinks, images };
+    let found = |images, hyperlinks| Found { depth: Depth::True, hyperlinks, images, bidi: false };
     // They draw the screen anew themselves, and would leave images where they were.
     if is_set(&["TMUX", "STY"]) || term.starts_with("tmux") || term.starts_with("screen") {
         return Found { depth, ..found(None, false) };
@@ -130,7 +144,7 @@ mod tests {
             ("TERM=screen ITERM_SESSION_ID=1 COLORTERM=24bit", None, false, Depth::True),
             ("STY=1 TERM=xterm WEZTERM_PANE=1", None, false, Depth::Indexed),
         ] {
-            let expected = Found { depth, hyperlinks, images };
+            let expected = Found { depth, hyperlinks, images, bidi: false };
             assert_eq!(found(variables, Wishes::default()), expected, "{variables}");
         }
     }
@@ -138,10 +152,11 @@ mod tests {
     #[test]
     fn settings_beat_our_variables_beat_the_terminal() {
         let kitty = "KITTY_WINDOW_ID=1 PI_IMAGE_PROTOCOL=iterm2 PI_HYPERLINKS=0 PI_TRUE_COLOR=0";
-        let ours = Found { depth: Depth::Indexed, hyperlinks: false, images: Some(ITerm2) };
+        let ours = Found { depth: Depth::Indexed, hyperlinks: false, images: Some(ITerm2), bidi: false };
         assert_eq!(found(kitty, Wishes::default()), ours);
-        let wishes = Wishes { true_color: Some(true), hyperlinks: Some(true), images: Some(None) };
-        let wished = Found { depth: Depth::True, hyperlinks: true, images: None };
+        let wishes =
+            Wishes { true_color: Some(true), hyperlinks: Some(true), images: Some(None), bidi: None };
+        let wished = Found { depth: Depth::True, hyperlinks: true, images: None, bidi: false };
         assert_eq!(found(kitty, wishes), wished);
         for none in ["none", "0"] {
             let variables = format!("KITTY_WINDOW_ID=1 PI_IMAGE_PROTOCOL={none}");
@@ -151,5 +166,24 @@ mod tests {
         assert_eq!(found("NO_COLOR=1 PI_TRUE_COLOR=1", wishes).depth, Depth::None);
         assert_eq!(found("NO_COLOR= TERM=xterm", Wishes::default()).depth, Depth::Indexed);
         assert_eq!(found("TERM=linux PI_TRUE_COLOR=0", Wishes::default()).depth, Depth::Sixteen);
+    }
+
+    #[test]
+    fn text_is_put_into_its_order_only_where_the_terminal_surely_does_not() {
+        for (variables, expected) in [
+            ("TERM=foot", true),
+            ("TERM=alacritty", true),
+            ("TERM=xterm-256color XTERM_VERSION=XTerm(390)", true),
+            ("TERM=xterm-256color", false),
+            ("TERM=xterm-256color VTE_VERSION=7600", false),
+            ("TERM=xterm-kitty KITTY_WINDOW_ID=1", false),
+            ("TERM=tmux-256color TMUX=/tmp/x", false),
+            ("TERM=foot TMUX=/tmp/x", false),
+            ("TERM=xterm-256color PI_BIDI=1", true),
+            ("TERM=foot PI_BIDI=0", false),
+        ] {
+            assert_eq!(found(variables, Wishes::default()).bidi, expected, "{variables}");
+        }
+        assert!(found("TERM=dumb", Wishes { bidi: Some(true), ..Wishes::default() }).bidi);
     }
 }

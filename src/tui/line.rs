@@ -3,7 +3,7 @@
 //! A line holds no control characters: they are dropped on input, and a tab becomes spaces. So untrusted text
 //! cannot control the terminal. Invisible characters are shown as `�` (see [`visible`]).
 
-use super::style::{Depth, Style};
+use super::style::{Attributes, Depth, Style};
 use super::width::{self, clusters};
 use crate::base::visible;
 use std::fmt::Write;
@@ -155,6 +155,20 @@ impl Line {
             runs.clear();
         }
         Self { text: text.to_owned(), runs, width: width::width(text), cursor: None }
+    }
+
+    /// The line with the part between two byte offsets inverted.
+    pub fn inverted(self, range: Range<usize>) -> Self {
+        if range.is_empty() {
+            return self;
+        }
+        let mut out = self.slice(0..range.start);
+        for span in self.slice(range.clone()).spans() {
+            out.push_link(span.text, span.style.with(Attributes::INVERSE), span.link);
+        }
+        out.append(&self.slice(range.end..self.text.len()));
+        out.cursor = self.cursor;
+        out
     }
 
     /// The beginning that fits into `cells`; if cut, the last cell is `…`.

@@ -4,6 +4,7 @@
 //! conversation (`mode::interactive`).
 
 pub mod ability;
+pub mod bidi;
 pub mod complete;
 pub mod decode;
 pub mod diff_view;

@@ -123,6 +123,9 @@ fn the_screen_tells_what_it_costs() {
     screen.wait_for("(warming $");
     screen.send("/session");
     screen.wait_for("Cache miss penalty: $9.000");
+    // The cache was warm, and the provider reads nothing from it.
+    screen.send("y");
+    screen.wait_for("Cache miss: 1.0M tokens billed again (~$9.00)");
     screen.quit();
 }
 

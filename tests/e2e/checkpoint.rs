@@ -42,3 +42,25 @@ fn the_tools_are_off_by_default() {
     world.pi().words("--model mock/m1 -p go").run().success();
     assert!(!server.requests()[0].body["tools"].to_string().contains("checkpoint"));
 }
+
+#[test]
+fn a_run_that_ends_by_going_back_leaves_the_next_prompt_alone() {
+    let call = |name: &str, arguments: serde_json::Value| Reply::tool("c", name, &arguments);
+    let (world, server) = world([
+        call("checkpoint", json!({})),
+        call("bash", json!({"command": "echo a long way"})),
+        call("rewind", json!({"report": "It was a dead end"})),
+        call("bash", json!({"command": "echo next"})),
+        Reply::text("ok"),
+    ]);
+    let pi = |words: &str| world.pi().words("--model mock/m1 --tools +checkpoint,+rewind").words(words).run();
+    let first = pi("--max-turns 3 -p first").fails_with(1);
+    assert!(!first.stderr.contains("There is no tool"), "{}", first.stderr);
+    pi("-c -p second").success();
+    let requests = server.requests();
+    for request in &requests[3..] {
+        let body = request.body.to_string();
+        assert!(body.contains("It was a dead end") && body.contains("second"), "{body}");
+        assert!(!body.contains("a long way"), "{body}");
+    }
+}

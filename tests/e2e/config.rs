@@ -30,7 +30,9 @@ fn a_setting_is_set_read_and_taken_away() {
     config("get retry.baseDelayMs").success().stdout_is("2000\n");
     config("get defaultTools").success().stdout_is("[\"read\"]\n");
     config("unset theme").success();
-    config("get theme").fails_with(1).stderr_has("theme is not set");
+    config("get theme").success().stdout_is("system\n");
+    config("unset httpProxy");
+    config("get httpProxy").fails_with(1).stderr_has("httpProxy is not set");
     let list = config("list").success().stdout;
     assert!(list.contains("  retry.maxRetries = 7 (user): "), "{list}");
     assert!(list.contains("  retry.enabled = true (default): "), "{list}");
@@ -51,7 +53,7 @@ fn a_projects_settings_are_changed_where_it_is_trusted() {
     config("set -l -a theme dark").success();
     assert_eq!(world.read(".pi/settings.json"), "{\n  \"theme\": \"dark\"\n}");
     config("get -a theme").success().stdout_is("dark\n");
-    config("get theme").fails_with(1);
+    config("get theme").success().stdout_is("system\n");
     config("set -l -a httpProxy http://x").fails_with(1).stderr_has("can only be set in the agent folder");
 }
 

@@ -438,3 +438,41 @@ fn eight_helpers_work_at_once_and_none_is_left() {
     assert_eq!(server.requests()[1].last_text().matches("): done\n").count(), 8);
     assert_eq!(world.processes_left(), [0u32; 0]);
 }
+
+#[test]
+fn a_helper_uses_no_settings_that_nobody_agreed_to() {
+    let settings =
+        r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch ran"}]}]}}"#;
+    let writes = format!("mkdir -p .pi; printf '%s' '{settings}' > .pi/settings.json");
+    let write = || Reply::tool("w", "bash", &json!({ "command": writes }));
+    // A project that brought nothing: what is written meanwhile counts for nobody.
+    let (world, _server, helpers) =
+        self::world([write(), tasks(&["a"]), Reply::text("ok")], [("a", done("r"))]);
+    world.pi().args(PRINT).args(["go"]).run().success();
+    assert!(helpers[0].requests().len() == 1 && !world.work().join("ran").exists());
+
+    // A trusted one that has changed: no helper starts, with the hooks or without them.
+    let (world, server, helpers) =
+        self::world([write(), tasks(&["a"]), Reply::text("ok")], [("a", done("r"))]);
+    world.write(".pi/settings.json", r#"{"theme": "dark"}"#);
+    world.write_config("trust.json", &json!({world.work().to_str().unwrap(): true}).to_string());
+    world.pi().args(PRINT).args(["go"]).run().success();
+    let told = server.requests()[2].last_text();
+    assert!(told.contains("has changed since it was trusted: .pi/settings.json#hooks (new)"), "{told}");
+    assert!(helpers[0].requests().is_empty() && !world.work().join("ran").exists());
+}
+
+#[test]
+fn a_helper_has_the_settings_of_a_trusted_project() {
+    let hooks =
+        json!({"PreToolUse": [{"matcher": "bash", "hooks": [{"type": "command", "command": "sh gate.sh"}]}]});
+    let touch =
+        vec![Reply::tool("w", "bash", &json!({"command": "touch made"})), yields(&json!({"result": "r"}))];
+    let (world, _server, helpers) = self::world([tasks(&["a"]), Reply::text("ok")], [("a", touch)]);
+    world.write(".pi/settings.json", json!({ "hooks": hooks }).to_string());
+    world.write("gate.sh", "echo 'not here' >&2; exit 2");
+    world.write_config("trust.json", &json!({world.work().to_str().unwrap(): true}).to_string());
+    world.pi().args(PRINT).args(["go"]).run().success();
+    let result = helpers[0].requests()[1].last_text();
+    assert!(result.contains("not here") && !world.work().join("made").exists(), "{result}");
+}

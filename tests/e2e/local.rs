@@ -36,6 +36,25 @@ fn a_local_model_can_be_named() {
     pi.run().fails_with(1).stderr_has("tiny");
 }
 
+/// The entry that `/login llama.cpp` of the TypeScript pi writes, and the models of its sessions.
+#[test]
+fn a_llama_cpp_server_of_auth_json_has_models_under_its_own_name() {
+    let world = World::new();
+    let server = Server::start([Reply::text("one"), Reply::text("two")]);
+    server.list_models();
+    let entry = serde_json::json!({"llama.cpp": {"type": "api_key", "key": "sesame",
+        "env": {"LLAMA_BASE_URL": format!("http://127.0.0.1:{}", server.port())}}});
+    world.write_config("auth.json", &entry.to_string());
+    world.pi().words("--list-models llama").run().success().stdout_has("llama.cpp  tiny");
+    world.pi().words("--model llama.cpp/tiny -p hi").run().success().stdout_is("one\n");
+    world.pi().words("-c -p more").run().success().stdout_is("two\n");
+    let session = world.session();
+    assert!(session.iter().any(|entry| entry["type"] == "model_change" && entry["provider"] == "llama.cpp"));
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), Some("Bearer sesame"));
+    }
+}
+
 #[test]
 fn a_configured_model_is_asked_and_nobody_else() {
     let (world, server) = crate::world([Reply::text("ok")]);

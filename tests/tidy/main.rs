@@ -92,6 +92,7 @@ const SPAWNERS: &[&str] = &[
     "src/cli/sandbox.rs",
     "src/client",
     "src/helper/command.rs",
+    "src/runtime/job/kept.rs",
     "src/helper/isolate/git.rs",
     "src/mode/interactive/command/editor.rs",
     "src/mode/interactive/program.rs",

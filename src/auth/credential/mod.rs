@@ -21,6 +21,7 @@ use super::aws;
 use super::aws::Aws;
 use super::federation::{self, Federation};
 use super::gcp::{self, Gcp};
+use crate::auth::oauth::{LentSignIn, SignIn};
 use crate::auth::provider;
 use crate::auth::provider::{Ambient, BEARER_VARIABLE, Placement, Provider};
 use crate::base::cancel::CancelToken;
@@ -54,6 +55,8 @@ pub struct Credentials {
     gcp: Arc<Gcp>,
     federation: Arc<Federation>,
     place: sign_in::Place,
+    /// Sign-ins of other programs, by provider.
+    lent: Arc<Vec<(String, Arc<dyn LentSignIn>)>>,
 }
 
 /// The credentials, headers and endpoint of a request.
@@ -166,6 +169,7 @@ impl Credentials {
             gcp: Arc::default(),
             federation: Arc::default(),
             place: sign_in::Place::default(),
+            lent: Arc::default(),
         }
     }
 
@@ -195,6 +199,23 @@ impl Credentials {
 
     pub fn env(&self) -> &Env {
         &self.env
+    }
+
+    /// The environment in which local servers are looked for: the entry `llama.cpp` of auth.json comes before its
+    /// variables. A key that is the output of a command is left out.
+    pub fn local_env(&self) -> Env {
+        let entries = self.file.entries().unwrap_or_default();
+        let entry = entry_of(&entries, local::LLAMA_CPP);
+        let mut settings = settings_of(entry);
+        let key = entry.and_then(|entry| entry.get("key")).and_then(Value::as_str);
+        let resolve = |key| {
+            let env = self.env.with(&settings);
+            config_value::resolve(key, "key", Keep::No, &env, &CancelToken::new()).ok()
+        };
+        if let Some(key) = key.filter(|key| !key.starts_with('!')).and_then(resolve) {
+            settings.push((local::LLAMA_KEY.to_owned(), key.expose().to_owned()));
+        }
+        self.env.with(&settings)
     }
 
     /// A warning about auth.json, to be shown at the start.
@@ -394,15 +415,24 @@ impl Credentials {
                 Ok(Some(Found::key(usable(&key, id, &source)?, source)))
             }
             Some("oauth") => {
-                let token = text("access").unwrap_or_default();
-                let key = usable(&Secret::new(token), id, &Source::SignIn)?;
-                let method = Self::method(id, configured);
-                let entry = entry.as_object();
+                let method = self.method(id, configured);
+                let fields = entry.as_object();
+                let key = match (&method, fields) {
+                    (Some(SignIn::Lent(lent)), Some(fields)) => {
+                        lent.key(fields, cancel).map_err(|error| error.message)?
+                    }
+                    _ => Secret::new(text("access").unwrap_or_default()),
+                };
+                let key = usable(&key, id, &Source::SignIn)?;
+                let method = method.and_then(|method| match method {
+                    SignIn::Own(method) => Some(method),
+                    SignIn::Lent(_) => None,
+                });
                 Ok(Some(Found {
                     key: Some(key),
                     source: Source::SignIn,
                     bearer: method.is_some_and(|method| method.bearer),
-                    base_url: method.zip(entry).and_then(|(method, entry)| method.base_url(entry)),
+                    base_url: method.zip(fields).and_then(|(method, entry)| method.base_url(entry)),
                 }))
             }
             _ => Err(format!("{place} has no \"type\" that is known: \"api_key\" or \"oauth\"")),
@@ -416,6 +446,9 @@ impl Credentials {
     fn no_key(&self, id: &str, row: Option<&Provider>) -> String {
         let file = self.file.path.display();
         let entry = format!("{{\"{id}\": {{\"type\": \"api_key\", \"key\": \"…\"}}}}");
+        if self.lent.iter().any(|(name, _)| name == id) {
+            return format!("Not signed in to {id}. Sign in with: pi auth login {id}, or /login {id}");
+        }
         let Some(row) = row else {
             return format!(
                 "No API key for provider \"{id}\". Give it an \"apiKey\" in models.json, pass --api-key, or \

@@ -29,6 +29,16 @@ pub enum Event {
     Progress(String),
 }
 
+impl Event {
+    /// What is said beside a code; 0 seconds if nobody knows how long it is valid.
+    pub fn waiting(expires_in_seconds: u64) -> String {
+        match expires_in_seconds.div_ceil(60) {
+            0 => "Waiting...".to_owned(),
+            minutes => format!("It is valid for {minutes} minutes; waiting..."),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     Text {

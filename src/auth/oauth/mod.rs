@@ -8,6 +8,8 @@
 //! Requests carry this program's own name; no header claims to be another program. A provider may refuse such
 //! requests; the error then names alternatives.
 //!
+//! Another program, such as an extension, may lend a sign-in for a provider (`lent`).
+//!
 //! A server that nobody knows before, such as an MCP server over HTTP, is signed in to by `resource`.
 //!
 //! The user is asked through [`Interaction`], so this module needs no terminal. Not here: storing entries and
@@ -25,6 +27,7 @@ mod entry;
 mod flow;
 mod form;
 mod interaction;
+mod lent;
 mod meta;
 mod method;
 mod openrouter;
@@ -36,6 +39,7 @@ mod wire;
 
 pub use entry::Entry;
 pub use interaction::{Answer, Choice, Event, Interaction, Prompt};
+pub use lent::{LentSignIn, SignIn};
 pub use method::Method;
 pub(crate) use wire::{Clock, Hosts, RealClock, Setting};
 

@@ -1,7 +1,7 @@
 //! `pi auth login`, `logout` and `list`.
 
 use super::terminal::Console;
-use super::{Access, Stop, say_line, unknown_provider, with_access};
+use super::{Access, Ask, Stop, say_line, unknown_provider, with_access};
 use crate::auth::credential::{Credentials, KEY_BYTES_MAX, Stored};
 use crate::auth::oauth::{Answer, Choice, Interaction, Prompt};
 use crate::auth::provider;
@@ -69,7 +69,12 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
     {
         return Err(format!("Invalid method \"{method}\". Valid values: key, browser, device").into());
     }
-    with_access(|access, cancel| {
+    // An extension's sign-in comes before pi's own; a key needs none.
+    let ask = match words.stdin || words.method.as_deref() == Some("key") {
+        true => Ask::For(&[words.provider.as_deref()]),
+        false => Ask::Always,
+    };
+    with_access(&ask, |access, cancel| {
         // No sign-in opens a browser; a device code can be entered on another machine.
         let method = words.method.as_deref().or(words.no_browser.then_some("device"));
         let console = Console::new(method, words.domain.as_deref());
@@ -88,8 +93,12 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             Way::SignIn => {
                 let configured = access.configured(&provider, None);
-                let device =
-                    sign_in::device_for(&provider, &configured, &Settings::load(access.dirs.agent()).0)?;
+                let device = sign_in::device_for(
+                    &access.credentials,
+                    &provider,
+                    &configured,
+                    &Settings::load(access.dirs.agent()).0,
+                )?;
                 access.credentials.sign_in(&provider, &configured, device.as_deref(), &console, cancel)
             }
         };
@@ -107,8 +116,8 @@ enum Way {
     SignIn,
 }
 
-/// Chooses between a subscription and a key: what the provider offers, then what the user asked for, then the
-/// subscription.
+/// Chooses between a subscription and a key: what the provider offers, then what the user asked for. A provider
+/// that the command line names is signed in to without a question.
 fn way(
     access: &Access,
     provider: &str,
@@ -117,7 +126,7 @@ fn way(
     cancel: &CancelToken,
 ) -> Result<Way, Stop> {
     let configured = access.configured(provider, None);
-    let method = Credentials::method(provider, &configured);
+    let method = access.credentials.method(provider, &configured);
     let takes_key = provider::takes_key(provider);
     let wants_key = words.stdin || words.method.as_deref() == Some("key");
     match (method, takes_key) {
@@ -131,13 +140,15 @@ fn way(
         }
         (None, true) => Ok(Way::Key),
         (Some(_), true) if wants_key => Ok(Way::Key),
-        (Some(_), true) if words.method.is_some() || !console.is_terminal() => Ok(Way::SignIn),
+        (Some(_), true) if words.method.is_some() || words.provider.is_some() || !console.is_terminal() => {
+            Ok(Way::SignIn)
+        }
         (Some(method), true) => {
             let choice = |id: &str, label: String| Choice { id: id.to_owned(), label };
             let prompt = Prompt::Select {
                 message: format!("Sign in to {provider} with"),
                 options: vec![
-                    choice("subscription", method.label.to_owned()),
+                    choice("subscription", method.label().to_owned()),
                     choice("key", "an API key".into()),
                 ],
             };
@@ -186,7 +197,7 @@ pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {
     let words = parse("logout", words, &["--provider"])?;
     let provider =
         words.provider.ok_or_else(|| "Which provider? Use: pi auth logout <provider>".to_owned())?;
-    with_access(|access, cancel| {
+    with_access(&Ask::Never, |access, cancel| {
         let removed = access.credentials.remove(&provider, cancel);
         if !removed.map_err(|error| error.message)? {
             if access.provider(&provider).is_none() {
@@ -209,7 +220,7 @@ pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {
 
 pub(super) fn list(words: &[String]) -> Result<u8, Stop> {
     let words = parse("list", words, &["--json"])?;
-    with_access(|access, _| {
+    with_access(&Ask::Never, |access, _| {
         let rows = rows(access)?;
         if words.json {
             return Ok(say_line(&Value::Array(rows.iter().map(Row::json).collect()).to_string()));

@@ -12,12 +12,15 @@ mod terminal;
 pub use terminal::Console;
 
 use super::flags::{self, Args, UsageError};
+use super::start::Launch;
 use crate::auth::credential::Credentials;
 use crate::auth::provider;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::cli::say::say;
+use crate::extension::{About, Extensions, find};
 use crate::llm::model::Model;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::exit::{DONE, FAILED};
 use crate::mode::report;
 use crate::mode::signal;
@@ -42,8 +45,8 @@ Usage:
   pi auth print-api-key [--provider <provider>] [--model <model>]
   pi auth print-bearer-token [--provider <provider>] [--model <model>] [--min-expiry <duration>]
 
-login signs in with a subscription, or stores a key: typed unseen on the terminal,
-or read from stdin. --api-key asks for a key; --no-browser prefers a code to type
+login signs in with a subscription; where there is none, or with --api-key, it stores
+a key: typed unseen on the terminal, or read from stdin. --no-browser prefers a code to type
 on another machine (no way opens a browser by itself). logout removes what is stored; keys in the environment stay.
 check says ready (exit 0), not_ready (1) or invalid (2), and renews a sign-in that
 has expired unless --no-refresh; --credentials prints the key or token. The print
@@ -129,7 +132,9 @@ fn with_options(kind: Kind, words: &[String]) -> Result<u8, Stop> {
         Kind::Check => Ok(check::run(access, &options, cancel)?),
         _ => print::run(access, kind, &options, cancel),
     };
-    with_access(run).map_err(|stop| Stop {
+    let named = options.model.as_deref().and_then(|model| Some(model.split_once('/')?.0));
+    let wanted = [options.provider.as_deref(), named.filter(|_| options.provider.is_none())];
+    with_access(&Ask::For(&wanted), run).map_err(|stop| Stop {
         code: match kind {
             Kind::Check if stop.code == FAILED => usage_code(kind),
             _ => stop.code,
@@ -233,8 +238,19 @@ struct Access {
     credentials: Credentials,
 }
 
+/// When the extensions are started for a command, whose providers and sign-ins it then knows.
+enum Ask<'a> {
+    Always,
+    Never,
+    /// If one of these providers, or the sign-in that is stored for it, is not known otherwise.
+    For(&'a [Option<&'a str>]),
+}
+
 /// Runs `command` with the user's models and credentials. A signal cancels it.
-fn with_access(command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>) -> Result<u8, Stop> {
+fn with_access(
+    ask: &Ask<'_>,
+    command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>,
+) -> Result<u8, Stop> {
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let (settings, _) = Settings::load(dirs.agent());
     let (registry, problems) = Registry::load(dirs.agent());
@@ -243,8 +259,18 @@ fn with_access(command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>) 
     let cancel = CancelToken::new();
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let access = Access { dirs, registry, problems, credentials };
+    let mut access = Access { dirs, registry, problems, credentials };
+    let needs = match ask {
+        Ask::Always => true,
+        Ask::Never => false,
+        Ask::For(providers) => providers.iter().flatten().any(|name| access.lacks(name)),
+    };
+    let extensions = if needs { Some(access.start_extensions()?) } else { None };
     let result = command(&access, &cancel);
+    if let Some(extensions) = extensions {
+        extensions.end();
+        crate::tools::process::shut_down();
+    }
     match (watch.exit_code(), result) {
         (Some(code), Ok(_)) => Ok(code),
         (Some(code), Err(stop)) => Err(Stop { code, ..stop }),
@@ -258,6 +284,27 @@ impl Access {
         let known = self.registry.providers().into_iter();
         let mut known = known.chain(provider::PROVIDERS.iter().map(|row| row.id));
         known.find(|known| *known == name).map(str::to_owned)
+    }
+
+    /// True if an extension may know more of a provider.
+    fn lacks(&self, name: &str) -> bool {
+        let signs_in = || self.credentials.method(name, &self.configured(name, None)).is_some();
+        self.provider(name).is_none() || (self.stored_kind(name).as_deref() == Some("oauth") && !signs_in())
+    }
+
+    /// Starts the extensions of the current folder, and takes over their providers. They are to be ended.
+    fn start_extensions(&mut self) -> Result<Arc<Extensions>, Stop> {
+        let args = flags::parse(std::iter::empty()).map_err(|error| error.to_string())?;
+        let mut inputs = Launch::unasked(&args)?.inputs()?;
+        let (found, problems) = find::find(&inputs, false);
+        problems.iter().for_each(report::warning);
+        let extensions = Extensions::start(About::new(&inputs, "print", REFERENCE_VERSION), found);
+        inputs.services.lend(extensions.providers(true));
+        for problem in extensions.take_problems() {
+            report::warning(format_args!("Extension {}: {}", problem.source, problem.error));
+        }
+        (self.registry, self.credentials) = (inputs.services.registry, inputs.services.credentials);
+        Ok(extensions)
     }
 
     fn configured(&self, provider: &str, model: Option<&Model>) -> Configured {

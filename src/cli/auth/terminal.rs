@@ -92,8 +92,8 @@ impl Interaction for Console {
                 report::note(format_args!("\nOpen this address:\n\n  {url}\n\n{instructions}"))
             }
             Event::DeviceCode { user_code, url, expires_in_seconds } => report::note(format_args!(
-                "\nOpen this address:\n\n  {url}\n\nand enter the code: {user_code}\n\nIt is valid for {} minutes; waiting...",
-                expires_in_seconds.div_ceil(60)
+                "\nOpen this address:\n\n  {url}\n\nand enter the code: {user_code}\n\n{}",
+                Event::waiting(*expires_in_seconds)
             )),
             Event::Progress(text) => report::note(text),
         }

@@ -130,12 +130,13 @@ pub fn start(
         return None;
     }
     let is_terminal = launch.mode == "tui";
-    let in_editor = (launch.mode == "acp").then(|| control.downgrade());
+    let has_client = matches!(launch.mode, "rpc" | "acp");
+    let client = has_client.then(|| control.downgrade());
     let options = Options {
         dirs: dirs.clone(),
         patience: PATIENCE[usize::from(!is_terminal)],
         tell: Box::new(move |is_problem, text| {
-            let ui = in_editor.as_ref().and_then(|control| control.upgrade()?.ui());
+            let ui = client.as_ref().and_then(|control| control.upgrade()?.ui());
             match (ui, is_problem) {
                 (Some(ui), _) => {
                     let severity = if is_problem { Severity::Warning } else { Severity::Info };
@@ -145,7 +146,7 @@ pub fn start(
                 (None, false) => report::note(text),
             }
         }),
-        may_ask: is_terminal || matches!(launch.mode, "rpc" | "acp"),
+        may_ask: is_terminal || has_client,
         has_lists: is_terminal,
         lent,
         cancel: cancel.clone(),
@@ -242,7 +243,7 @@ impl Place {
         let store = Store::new(dirs.agent());
         // Nobody is asked here: what the project runs must be what the user has trusted.
         let is_trusted = store.find(&project)?.is_some_and(|entry| entry.is_trusted)
-            && store.changes(&project, &store.snapshot(&project)?).is_empty();
+            && store.changes(&project, &store.snapshot(&project)?)?.is_empty();
         Ok(Self { dirs, cwd, is_trusted })
     }
 

@@ -52,6 +52,12 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Consent>, Strin
     let project = Project::new(&inputs.cwd, inputs.dirs.home());
     let store = Store::new(inputs.dirs.agent());
     let surfaces = project.surfaces();
+    if let Some(state) = &launch.agreed_state {
+        return match surfaces.is_empty() {
+            true => Ok(None),
+            false => in_state(state, project, &store),
+        };
+    }
     // A project without surfaces needs no decision.
     let snapshot = if surfaces.is_empty() { Snapshot::nothing() } else { store.snapshot(&project)? };
     let news = agreed.changes(project.root(), &snapshot);
@@ -68,7 +74,10 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Consent>, Strin
     }
     if is_approved || surfaces.is_empty() {
         note(&project, &store);
-        return Ok(Some(Consent::new(project, snapshot)));
+        return Ok(Some(match surfaces.is_empty() {
+            true => Consent::to_nothing(project),
+            false => Consent::new(project, snapshot),
+        }));
     }
     if news.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Some(Consent::new(project, snapshot)));
@@ -80,7 +89,7 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Consent>, Strin
     }
     let reason = match (store.find(&project)?, news) {
         (Some(entry), _) if !entry.is_trusted => return Ok(None),
-        (Some(_), _) => match store.changes(&project, &snapshot) {
+        (Some(_), _) => match changes(&project, &store, &snapshot) {
             changes if changes.is_empty() => return Ok(Some(Consent::new(project, snapshot))),
             changes => Reason::Changed(changes),
         },
@@ -149,7 +158,26 @@ fn note(project: &Project, store: &Store) {
         && entry.is_trusted
         && let Ok(snapshot) = store.snapshot(project)
     {
-        store.changes(project, &snapshot);
+        changes(project, store, &snapshot);
+    }
+}
+
+/// Names what a trusted project brings more or otherwise than when it was trusted.
+fn changes(project: &Project, store: &Store, snapshot: &Snapshot) -> Vec<String> {
+    store.changes(project, snapshot).unwrap_or_else(|error| {
+        report::warning(format_args!(
+            "What this project runs cannot be remembered, so changes of it go unseen: {error}"
+        ));
+        Vec::new()
+    })
+}
+
+/// Trusts a project in the state that the user of another pi agreed to.
+fn in_state(state: &str, project: Project, store: &Store) -> Result<Option<Consent>, String> {
+    let snapshot = store.snapshot(&project)?;
+    match snapshot.state() == state {
+        true => Ok(Some(Consent::new(project, snapshot))),
+        false => Err("The project has changed since it was trusted".to_owned()),
     }
 }
 

@@ -1,11 +1,13 @@
 //! The calls that extensions make.
 
+mod auth;
 mod model;
 mod session;
 mod tool;
 mod ui;
 
 use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
+use super::registration::changes_models;
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
@@ -24,6 +26,7 @@ const EXEC_OUTPUT: usize = 256 << 20;
 
 /// Calls that may wait for somebody.
 const WAITING: &[&str] = &[
+    "auth.prompt",
     "exec",
     "models.complete",
     "session.compact",
@@ -51,7 +54,13 @@ const WAITING: &[&str] = &[
 
 /// True if a call may wait for somebody. Others are answered in their order.
 pub fn waits(method: &str, params: &Value) -> bool {
+    // The extension is asked for the models of its account meanwhile.
+    let asks_back = || {
+        let providers = params["providers"].as_array().into_iter().flatten();
+        method == "register" && providers.into_iter().any(changes_models)
+    };
     WAITING.contains(&method)
+        || asks_back()
         || (method == "session.sendUserMessage" && params["expandPromptTemplates"] == true)
 }
 
@@ -77,6 +86,9 @@ pub fn answer(
         "bus.emit" | "bus.on" | "bus.off" => return bus(extensions, instance, method, params),
         "flags.get" => return flag(extensions, &params),
         "exec" => return exec(extensions, &params, cancel),
+        "auth.open" | "auth.progress" | "auth.prompt" => {
+            return params.talk(instance, method, cancel);
+        }
         "provider.event" => {
             let event = params.get("event").cloned().unwrap_or_default();
             instance.streamed(params.text("stream")?, event);

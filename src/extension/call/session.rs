@@ -109,7 +109,10 @@ impl Call<'_> {
                     _ => Ask::ForkBefore(entry),
                 })
             }
-            "reload" => self.on_session(Ask::Reload),
+            "reload" => {
+                control.may_reload().map_err(failed)?;
+                self.on_session(Ask::Reload)
+            }
             "compact" => {
                 let instructions = params.optional_text("customInstructions")?.map(str::to_owned);
                 self.on_session(Ask::Compact { instructions })

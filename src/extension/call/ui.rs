@@ -108,7 +108,10 @@ impl Call<'_> {
                     false => Place::Dialog,
                 };
                 return match &ui {
-                    Some(ui) => component::custom(self.instance, ui, name, place, self.cancel),
+                    Some(ui) => {
+                        let awaited = params.optional("blocked")?;
+                        component::custom(self.instance, ui, name, place, awaited, self.cancel)
+                    }
                     None => Ok(json!({})),
                 };
             }

@@ -290,7 +290,7 @@ export class Extension {
 				this.register({ toolRenderers: true });
 			},
 			registerMarkdownTransformer: (transform, { messageTypes } = {}) => {
-				this.transformers.push({ transform, messageTypes });
+				this.transformers = [{ transform, messageTypes }];
 				this.register({ markdownTransformers: this.transformers.map((one) => ({ messageTypes: one.messageTypes })) });
 			},
 			registerProvider: (name, config) => {
@@ -506,13 +506,10 @@ export class Extension {
 		const call = (method, params) => this.peer.call(method, { extension: this.id, provider, ...params }, signal);
 		return this.provider(provider).oauth.login({
 			onAuth: (info) => void call("auth.open", info).catch((error) => this.fail("auth.open", error)),
-			onDeviceCode: (info) => void call("auth.open", { url: info.verificationUri, instructions: info.userCode }).catch((error) => this.fail("auth.open", error)),
+			onDeviceCode: ({ verificationUri: url, userCode, expiresInSeconds }) => void call("auth.open", { url, userCode, expiresInSeconds }).catch((error) => this.fail("auth.open", error)),
 			onPrompt: async (prompt) => (await call("auth.prompt", prompt)).value ?? "",
 			onManualCodeInput: async () => (await call("auth.prompt", { message: "Code, or the address that the browser ended at" })).value ?? "",
-			onSelect: async ({ message, options }) => {
-				const { value } = await call("ui.select", { title: message, options: options.map((option) => option.label) });
-				return options.find((option) => option.label === value)?.id;
-			},
+			onSelect: async ({ message, options }) => (await call("auth.prompt", { message, options: options.map(({ id, label }) => ({ id, label })) })).value ?? undefined,
 			onProgress: (message) => void call("auth.progress", { message }).catch(() => {}),
 			signal,
 		});
@@ -520,6 +517,10 @@ export class Extension {
 
 	refresh({ provider, credentials }, signal) {
 		return this.provider(provider).oauth.refreshToken(credentials, signal);
+	}
+
+	accountModels({ provider, credentials, models }) {
+		return { models: this.provider(provider).oauth.modifyModels(models, credentials) };
 	}
 
 	key({ provider, credentials }) {
@@ -566,7 +567,7 @@ function describeProvider(name, { name: displayName, streamSimple, oauth, refres
 		...(displayName && { displayName }),
 		...config,
 		...(streamSimple && { streams: true }),
-		...(oauth && { oauth: { name: oauth.name, isSubscription: oauth.isSubscription, usesCallbackServer: oauth.usesCallbackServer } }),
+		...(oauth && { oauth: { name: oauth.name, isSubscription: oauth.isSubscription, ...(oauth.modifyModels && { modifiesModels: true }) } }),
 	};
 }
 

@@ -117,6 +117,7 @@ const METHODS = {
 	"provider.stream": (extension, params, signal) => extension.stream(params, signal),
 	"provider.login": (extension, params, signal) => extension.login(params, signal),
 	"provider.refresh": (extension, params, signal) => extension.refresh(params, signal),
+	"provider.models": (extension, params) => extension.accountModels(params),
 	"provider.key": (extension, params) => extension.key(params),
 	"model.route": (extension, params, signal) => extension.route(params, signal),
 };

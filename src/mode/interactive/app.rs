@@ -82,7 +82,11 @@ pub struct Requests {
     pub redraws: bool,
     /// Escape sequences to write besides the frame.
     pub sequences: String,
+    /// Prints the first lines, once the terminal's colours are known.
+    pub begin: Option<FirstLines>,
 }
+
+type FirstLines = Box<dyn FnOnce(&mut App)>;
 
 /// What is edited in the user's own editor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,11 +102,13 @@ impl App {
         let feed = threads.feed.clone();
         let redraw = move || feed.effect(Effect::Draw);
         config.drawings = Arc::new(Drawings::new(&control, &threads.cancel, redraw));
+        let mut composer = Composer::default();
+        composer.editor.set_vim(config.options.uses_vim);
         // How large a cell is matters to images only.
         let sequences = config.pictures().map_or("", |_| ASK_CELL).to_owned();
         Self {
             view: View::new(control.clone()),
-            composer: Composer::default(),
+            composer,
             dialogs: Dialogs::default(),
             keeping: Keeping::default(),
             status: Status::new(&control, &config, &threads.feed),
@@ -295,6 +301,7 @@ impl App {
             self.warn(&format!("Warning: {problem}"));
         }
         self.set_status_line();
+        self.composer.editor.set_vim(self.config.options.uses_vim);
         match (before, self.config.options.wants_fullscreen) {
             (false, true) => self.config.is_fullscreen = true,
             (true, false) => self.leave_fullscreen(false),
@@ -352,6 +359,13 @@ impl App {
         let first = self.view.begin();
         let rows = self.config.size.rows.saturating_mul(3).max(60);
         self.view.print_end(Some(first), rows, true, &self.config.look());
+        if self.control.has_hooks_to_come() {
+            let (control, cancel) = (self.control.clone(), self.threads.cancel.clone());
+            self.find_out("extensions", move || {
+                control.await_hooks(&cancel);
+                Effect::Draw
+            });
+        }
         let prompts = messages.iter().rev();
         let prompts = prompts.filter(|message| matches!(message, AgentMessage::User(_)));
         let prompts: Vec<String> = prompts.take(PROMPTS).map(AgentMessage::text).collect();

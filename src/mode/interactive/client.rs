@@ -69,7 +69,8 @@ impl Frame for App {
         };
         let (is_busy, name) = (state.is_busy, state.name);
         let title = self.status.title.update(&state, now);
-        let report = self.status.program.update(is_busy, self.dialogs.blocked(), name);
+        let blocked = self.dialogs.blocked().or_else(|| self.added.overlays.blocked());
+        let report = self.status.program.update(is_busy, blocked, name);
         let ending = self.status.title.ending() + &self.status.program.ending();
         (std::mem::take(&mut self.requests.sequences) + &title + &report, ending)
     }
@@ -94,6 +95,19 @@ impl Client for App {
         news::take(self, news, now);
         self.note_unsent(now);
         self.update_status_line(now);
+    }
+
+    fn first_queries(&mut self) -> String {
+        match self.config.themes.is_system() {
+            true => std::mem::take(&mut self.requests.sequences),
+            false => String::new(),
+        }
+    }
+
+    fn begin(&mut self) {
+        if let Some(begin) = self.requests.begin.take() {
+            begin(self);
+        }
     }
 
     fn timed(&mut self, now: Instant) {

@@ -8,7 +8,7 @@ use crate::runtime::control::Streaming;
 use crate::runtime::ui::Indicator;
 use crate::runtime::{CancelToken, ThinkingLevel};
 use crate::tui::complete::{self, Answer, Popup, Wanted};
-use crate::tui::editor::{Editor, Searching};
+use crate::tui::editor::{Editor, Mode, Searching};
 use crate::tui::key::Key;
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
@@ -217,7 +217,8 @@ impl Composer {
                 row
             }
         }));
-        lines.push(border_with(&Line::new(), view.below, look, border));
+        let mode = self.editor.mode().map_or_else(Line::new, |mode| mode_label(mode, look));
+        lines.push(border_with(&mode, view.below, look, border));
         if let Some(popup) = &mut self.popup {
             let rows = popup.render(look.width, &look.looks());
             self.popup_rows = rows.len();
@@ -225,6 +226,21 @@ impl Composer {
         }
         lines
     }
+}
+
+/// The mode of vim's keys, and what was typed of a command.
+fn mode_label((mode, pending): (Mode, &str), look: &Look<'_>) -> Line {
+    let (name, role) = match mode {
+        Mode::Insert => ("insert", Role::Muted),
+        Mode::Normal => ("normal", Role::Accent),
+        Mode::Visual { lines: false } => ("visual", Role::Accent),
+        Mode::Visual { lines: true } => ("visual lines", Role::Accent),
+    };
+    let mut line = Line::of(name, look.style(role));
+    if !pending.is_empty() {
+        line.push(&format!(" {pending}"), look.style(Role::Muted));
+    }
+    line
 }
 
 /// The search of the history: its query, what it finds, and its keys.

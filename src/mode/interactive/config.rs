@@ -45,6 +45,8 @@ pub struct Options {
     pub diagrams: Diagrams,
     /// Cells left and right of the editor's text.
     pub padding: usize,
+    /// True if the editor has the keys of vim.
+    pub uses_vim: bool,
     /// True if calls are shown with their results, and cards have empty rows inside.
     pub is_roomy: bool,
     /// Cells left and right of messages.
@@ -105,6 +107,7 @@ impl UiConfig {
                 Some("streaming") => Diagrams::Streaming,
                 _ => Diagrams::Final,
             },
+            uses_vim: text("editorMode") == Some("vim"),
             padding: count(settings, "editorPaddingX").unwrap_or(0),
             is_roomy: text("display.density") == Some("roomy"),
             output_pad: count(settings, "outputPad").unwrap_or(1).min(1),
@@ -205,6 +208,7 @@ impl UiConfig {
             depth: self.can.depth,
             hyperlinks: self.can.hyperlinks,
             synchronized: !is_dumb(),
+            reorders: self.can.bidi,
             is_dumb: is_dumb(),
         }
     }
@@ -241,6 +245,7 @@ pub fn wishes(settings: &Settings) -> Wishes {
         true_color: flag(settings, "terminal.trueColor"),
         hyperlinks: flag(settings, "terminal.hyperlinks"),
         images: if shows { images } else { Some(None) },
+        bidi: flag(settings, "terminal.bidi"),
     }
 }
 

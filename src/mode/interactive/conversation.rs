@@ -121,6 +121,9 @@ impl Conversation {
             Some(Item::Notice(weight, text)) => card::notice(*weight, text, look),
             Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
+            Some(Item::Stored(place)) if place.part == Part::Entry => {
+                control.tree().entry(&place.entry).map_or_else(Vec::new, |entry| card::entry(&entry, look))
+            }
             Some(Item::Stored(place)) => match control.tree().shown(&place.entry) {
                 Some(message) => {
                     let mut is_final = true;
@@ -146,8 +149,10 @@ impl Conversation {
         let mut results = Vec::new();
         for item in self.items.iter().skip(at + 1) {
             let Item::Stored(place) = item else { continue };
-            if place.part != Part::Result {
-                break;
+            match place.part {
+                Part::Result => {}
+                Part::Entry => continue,
+                _ => break,
             }
             if let Some(AgentMessage::ToolResult(result)) = control.tree().shown(&place.entry) {
                 results.push(result);
@@ -175,14 +180,18 @@ impl Conversation {
                 // What the program said is on screen already.
                 Some(Item::Printed(_)) | None => continue,
                 Some(Item::Stored(place)) if place.part == Part::Result => continue,
+                Some(Item::Stored(place)) if place.part == Part::Entry => None,
                 Some(Item::Stored(place)) => control.tree().shown(&place.entry),
                 Some(Item::Notice(..)) => None,
             };
             match message {
                 Some(message) => messages.push((message, self.results(at, control))),
                 None => {
-                    lines.extend(whole(std::mem::take(&mut messages), look));
-                    lines.extend(self.lines(at, control, look, false, &mut |_| None).0);
+                    let own = self.lines(at, control, look, false, &mut |_| None).0;
+                    if !own.is_empty() {
+                        lines.extend(whole(std::mem::take(&mut messages), look));
+                        lines.extend(own);
+                    }
                 }
             }
         }

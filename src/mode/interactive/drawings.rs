@@ -70,6 +70,8 @@ struct Shared {
     known: Mutex<HashMap<Key, Known>>,
     /// Counts what was drawn: a view that was laid out before is out of date.
     count: AtomicU64,
+    /// Counts how often a part was wanted that is not drawn yet.
+    awaited: AtomicU64,
 }
 
 struct Job {
@@ -97,6 +99,11 @@ impl Drawings {
         self.shared.count.load(Ordering::Relaxed)
     }
 
+    /// How often a part was wanted that is not drawn yet.
+    pub fn awaited(&self) -> u64 {
+        self.shared.awaited.load(Ordering::Relaxed)
+    }
+
     /// True if an extension draws such parts.
     pub fn draws(&self, kind: &str, name: &str) -> bool {
         let source = self.source.as_ref();
@@ -115,6 +122,7 @@ impl Drawings {
         }
         let before = entry.and_then(|entry| entry.lines.clone());
         if entry.is_some_and(|entry| entry.is_asked) {
+            self.shared.awaited.fetch_add(1, Ordering::Relaxed);
             return Drawing::Waiting(before);
         }
         let Some(renderer) = control.renderer(part.kind, part.name) else { return Drawing::Own };
@@ -129,6 +137,7 @@ impl Drawings {
         if jobs.try_send(job).is_ok() {
             known.entry(key).or_default().is_asked = true;
         }
+        self.shared.awaited.fetch_add(1, Ordering::Relaxed);
         Drawing::Waiting(before)
     }
 

@@ -3,9 +3,9 @@
 use super::feed::{Feed, News};
 use super::screen::{Frame, Screen};
 use crate::runtime::CancelToken;
-use crate::tui::key::Input;
+use crate::tui::key::{Input, Reply};
 use crate::tui::terminal::{Event, Inputs, Terminal};
-use crossbeam_channel::{after, never, select};
+use crossbeam_channel::{Receiver, after, never, select};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Bytes of text that are laid out before the keyboard is polled again.
 const TEXT_AT_ONCE: usize = 16 << 10;
+
+/// Longest wait for the answers to the first queries.
+const FIRST: Duration = Duration::from_millis(100);
 
 /// Content of the screen: the conversation, or a question before it.
 pub trait Client: Frame {
@@ -57,6 +60,14 @@ pub trait Client: Frame {
         None
     }
 
+    /// Queries whose answers the first lines are drawn by. An answer with the background comes last.
+    fn first_queries(&mut self) -> String {
+        String::new()
+    }
+
+    /// Called once, before anything is drawn.
+    fn begin(&mut self) {}
+
     /// Removes the frame at the end; its final part is printed.
     fn end(&mut self, screen: &mut Screen<'_>, now: Instant) -> io::Result<()>;
 }
@@ -67,7 +78,11 @@ pub struct EventLoop<'a, C> {
     inputs: Inputs,
     /// News taken from the feed and not handled yet.
     news: VecDeque<News>,
+    /// True if there is news in the feed, for the next frame.
+    has_news: bool,
     suspends: bool,
+    /// True once the terminal has told its background.
+    is_told: bool,
 }
 
 impl<'a, C: Client> EventLoop<'a, C> {
@@ -75,7 +90,15 @@ impl<'a, C: Client> EventLoop<'a, C> {
     pub fn new(client: &'a mut C, terminal: &'a mut Terminal, is_guest: bool) -> Self {
         let screen = Screen::new(terminal, client.abilities(), is_guest);
         let inputs = Inputs::new(|name| std::env::var(name).ok());
-        Self { client, screen, inputs, news: VecDeque::new(), suspends: false }
+        Self {
+            client,
+            screen,
+            inputs,
+            news: VecDeque::new(),
+            has_news: false,
+            suspends: false,
+            is_told: false,
+        }
     }
 
     /// Runs until the client ends, the terminal is gone or `cancel` is cancelled.
@@ -83,6 +106,9 @@ impl<'a, C: Client> EventLoop<'a, C> {
         let feed = self.client.feed();
         let woken = feed.woken().clone();
         let events = self.screen.terminal.events().clone();
+        if !self.begin(&events)? {
+            return Ok(());
+        }
         loop {
             let now = Instant::now();
             if self.client.is_over() || cancel.is_cancelled() {
@@ -92,11 +118,17 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 self.screen.leave(self.client, now)?;
                 self.screen.terminal.suspend()?;
             }
+            let free_in = self.screen.pace.free_in(now);
+            if self.has_news && free_in.is_zero() && self.screen.held_for(now).is_none() {
+                self.has_news = false;
+                self.news.extend(feed.take());
+                self.take_news(now);
+            }
             if self.screen.pace.is_due(now) && !self.screen.position.holds() {
                 self.screen.paint(self.client, &mut self.inputs, now)?;
             }
-            let held = self.screen.pace.held_for(now);
-            let news = if held.is_some() { never() } else { woken.clone() };
+            let held = self.screen.held_for(now);
+            let news = if self.has_news { never() } else { woken.clone() };
             let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
             let sleep = [
                 self.screen.pace.due_in(now).filter(|_| !self.screen.position.holds()),
@@ -104,37 +136,63 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 in_time(self.screen.position.deadline()),
                 self.client.changes_in(now),
                 held,
+                self.has_news.then_some(self.screen.pace.free_in(now)).filter(|_| held.is_none()),
                 // There is more to take in, but keys come first.
                 (!self.news.is_empty() && held.is_none()).then_some(Duration::ZERO),
             ];
             let timer = sleep.into_iter().flatten().min().map_or_else(never, after);
             select! {
-                recv(events) -> event => match event {
-                    Ok(Event::Bytes(bytes)) => {
-                        let now = Instant::now();
-                        let inputs = self.inputs.push(&bytes, now);
-                        self.take(inputs, now)?;
-                    }
-                    Ok(Event::Resized) => self.screen.resized(self.client)?,
-                    Ok(Event::Suspend) => self.suspends = true,
-                    Ok(Event::Resumed) => {
-                        self.screen.terminal.take()?;
-                        self.screen.begin(self.client)?;
-                    }
-                    Ok(Event::Signal(signal)) => self.client.signal(signal),
-                    Ok(Event::End) | Err(_) => {
-                        self.client.lost();
+                recv(events) -> event => {
+                    if !self.handle(event.ok())? {
                         return Ok(());
                     }
-                },
-                recv(news) -> _ => {
-                    self.news.extend(feed.take());
-                    self.take_news(Instant::now());
-                },
+                }
+                recv(news) -> _ => self.has_news = true,
                 recv(timer) -> _ => self.timed()?,
                 recv(cancel.receiver()) -> _ => {}
             }
         }
+    }
+
+    /// Waits for the answers to the first queries. False if the terminal is gone.
+    fn begin(&mut self, events: &Receiver<Event>) -> io::Result<bool> {
+        let queries = self.client.first_queries();
+        if !queries.is_empty() {
+            self.screen.terminal.write(&queries)?;
+            let until = Instant::now() + FIRST;
+            while !self.is_told
+                && let Ok(event) = events.recv_deadline(until)
+            {
+                if !self.handle(Some(event))? {
+                    return Ok(false);
+                }
+            }
+        }
+        self.client.begin();
+        Ok(true)
+    }
+
+    /// Handles an event of the terminal. False if the terminal is gone.
+    fn handle(&mut self, event: Option<Event>) -> io::Result<bool> {
+        match event {
+            Some(Event::Bytes(bytes)) => {
+                let now = Instant::now();
+                let inputs = self.inputs.push(&bytes, now);
+                self.take(inputs, now)?;
+            }
+            Some(Event::Resized) => self.screen.resized(self.client)?,
+            Some(Event::Suspend) => self.suspends = true,
+            Some(Event::Resumed) => {
+                self.screen.terminal.take()?;
+                self.screen.begin(self.client)?;
+            }
+            Some(Event::Signal(signal)) => self.client.signal(signal),
+            Some(Event::End) | None => {
+                self.client.lost();
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Handles news, limited in text so that keys are not delayed.
@@ -163,7 +221,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
 
     fn timed(&mut self) -> io::Result<()> {
         let now = Instant::now();
-        if self.screen.pace.held_for(now).is_none() {
+        if self.screen.held_for(now).is_none() {
             self.take_news(now);
         }
         if self.inputs.deadline().is_some_and(|at| at <= now) {
@@ -176,6 +234,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
 
     fn take(&mut self, inputs: Vec<Input>, now: Instant) -> io::Result<()> {
         for input in inputs {
+            self.is_told |= matches!(input, Input::Reply(Reply::Background(..)));
             match &input {
                 Input::Reply(reply) if self.screen.answered(reply, self.client, now)? => continue,
                 Input::Reply(_) => {}

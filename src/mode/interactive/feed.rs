@@ -99,6 +99,8 @@ pub enum News {
     CompactionEnded {
         /// The summary, and the number of tokens that it replaces.
         summary: Option<(String, u64)>,
+        /// What the summary cost.
+        usage: Option<Box<Usage>>,
         aborted: bool,
         error: Option<String>,
     },
@@ -221,6 +223,7 @@ fn news(event: &Event<'_>) -> Option<News> {
         Event::CompactionStart { reason } => News::CompactionStarted(*reason),
         Event::CompactionEnd { result, aborted, error_message, .. } => News::CompactionEnded {
             summary: result.map(|result| (result.summary.clone(), result.tokens_before)),
+            usage: result.and_then(|result| result.usage.clone()).map(Box::new),
             aborted: *aborted,
             error: error_message.map(str::to_owned),
         },

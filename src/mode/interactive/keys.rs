@@ -12,7 +12,7 @@ use super::scroll::{Pages, Scroll};
 use super::surface;
 use super::viewer::Asked;
 use crate::runtime::control::Streaming;
-use crate::tui::editor::Outcome;
+use crate::tui::editor::{Mode, Outcome};
 use crate::tui::image::Pixels;
 use crate::tui::key::{Action as Event, Input, Key, Modifiers, Mouse, MouseKind, Reply};
 use crate::tui::keymap::Action;
@@ -85,6 +85,9 @@ fn look_at_theme(app: &mut App, now: Instant) {
 fn take_reply(app: &mut App, reply: &Reply) {
     if app.config.themes.learn(reply) {
         let _ = app.config.choose_theme();
+    }
+    if matches!(reply, Reply::Scheme { .. }) && app.config.themes.is_system() {
+        app.ask_for_backdrop();
     }
     let backdrop = match *reply {
         Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
@@ -189,6 +192,9 @@ fn edit(app: &mut App, key: &Key, now: Instant) {
     }
     match app.composer.editor.handle(key, &app.config.keymap) {
         Outcome::Handled => app.composer.close_completion(),
+        Outcome::Edited if app.composer.editor.mode().is_some_and(|(mode, _)| mode != Mode::Insert) => {
+            app.composer.close_completion();
+        }
         Outcome::Edited => complete::offer(app, false),
         Outcome::Complete => complete::offer(app, true),
         Outcome::Submit(text) => {

@@ -1,6 +1,6 @@
 //! How the conversation is drawn at a moment: size, colours, folding.
 
-use super::drawings::{Drawing, Drawings, Part, Texts};
+use super::drawings::{Drawing, Drawings, LAST, Part, Texts};
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
@@ -9,8 +9,10 @@ use crate::tui::select::Looks;
 use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::{Role, Theme};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -162,6 +164,40 @@ impl<'a> Look<'a> {
             Drawing::Own => None,
             Drawing::Waiting(before) => Some((before.map(shown), false)),
             Drawing::Lines(texts) => Some((Some(shown(texts)), true)),
+        }
+    }
+
+    /// The Markdown of a surface as extensions have it shown in so many cells; `text` itself until they have answered.
+    /// `growing`: an id and a version for a text that is still written.
+    pub fn transformed<'t>(
+        &self,
+        surface: &'static str,
+        text: &'t str,
+        width: usize,
+        growing: Option<(&str, u64)>,
+    ) -> Cow<'t, str> {
+        if text.is_empty() || !self.drawings.draws("markdown", surface) {
+            return text.into();
+        }
+        let known;
+        let (id, version) = match growing {
+            Some((id, version)) => (id, version),
+            None => {
+                let mut hasher = DefaultHasher::new();
+                (surface, text).hash(&mut hasher);
+                known = format!("{:x} {}", hasher.finish(), text.len());
+                (known.as_str(), LAST)
+            }
+        };
+        let part = Part { kind: "markdown", name: surface, id, version };
+        let context = || {
+            let context =
+                json!({"messageType": surface, "isStreaming": version != LAST, "availableWidth": width});
+            json!({"text": text, "context": context})
+        };
+        match self.drawings.of(part, width, false, context) {
+            Drawing::Lines(texts) | Drawing::Waiting(Some(texts)) => texts.concat().into(),
+            Drawing::Own | Drawing::Waiting(None) => text.into(),
         }
     }
 

@@ -190,26 +190,28 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     if let Some(wanted) = options.fullscreen {
         app.config.is_fullscreen = wanted && !config::is_dumb();
     }
-    header::print(&mut app, options.verbose);
-    for warning in &problems {
-        app.warn(&format!("Warning: {warning}"));
-    }
-    first_start::print(&mut app);
-    app.set_status_line();
-    app.show_conversation();
-    if options.first.is_none() && options.prompts.is_empty() {
-        app.offer_to_go_on();
-    }
+    let starts_empty = options.first.is_none() && options.prompts.is_empty();
+    let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
+    let prompts = options.first.into_iter().chain(rest);
+    app.requests.begin = Some(Box::new(move |app| {
+        header::print(app, options.verbose);
+        for warning in &problems {
+            app.warn(&format!("Warning: {warning}"));
+        }
+        first_start::print(app);
+        app.set_status_line();
+        app.show_conversation();
+        if starts_empty {
+            app.offer_to_go_on();
+        }
+        prompts.for_each(|(text, images)| app.prompt(text, images, Streaming::FollowUp));
+    }));
     app.start_keeping();
     match &options.draft {
         Some(draft) => app.composer.editor.set_text(draft),
         None => app.restore_unsent(true),
     }
     app.note_unsent(Instant::now());
-    let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
-    for (text, images) in options.first.into_iter().chain(rest) {
-        app.prompt(text, images, Streaming::FollowUp);
-    }
     let served = EventLoop::new(&mut app, &mut terminal, false).run(cancel);
     drop(terminal);
     drop(diverted);

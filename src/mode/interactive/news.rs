@@ -14,9 +14,11 @@ use super::config::is_dumb;
 use super::dialog::{self, approve::Approve};
 use super::effect::{Effect, Update};
 use super::feed::News;
+use super::footer::tokens;
 use super::keys;
 use super::surface;
-use crate::runtime::{AgentMessage, Fatal, StopReason, preview_edit};
+use crate::runtime::cache_miss::{LIFETIME, Latest, Miss};
+use crate::runtime::{AgentMessage, AssistantMessage, Fatal, StopReason, is_local, now_ms, preview_edit};
 use std::time::Instant;
 
 /// Handles news.
@@ -41,10 +43,11 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
             app.status.footer.spend(&answer.usage, has_failed);
             app.status.title.has_failed = answer.stop_reason == StopReason::Error;
             // Elsewhere it is the network's speed as much as the model's.
-            app.status.footer.speed = match answer.provider == "local" {
+            app.status.footer.speed = match is_local(&answer.provider) {
                 true => app.status.activity.speed(answer.usage.output, now),
                 false => None,
             };
+            tell_cache_miss(app, &answer);
             app.refresh();
         }
         News::Helpers => added::update(app, Update::Helpers),
@@ -76,26 +79,61 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
         }
         News::CacheWarmed(usage) => {
             app.status.footer.warm(&usage);
-            if app.control.config().settings.flag("showCacheMissNotices") {
+            app.status.latest.1.warm(&usage, now_ms());
+            if tells_cache(app) {
                 app.info(&format!("Cache warmed: ${:.3}", usage.cost.total));
             }
         }
         News::LimitReached(reason) => app.warn(&format!("The run was ended: {reason}")),
-        News::CompactionEnded { summary, aborted, error, .. } => {
+        News::CompactionEnded { summary, usage, aborted, error } => {
             if let Some((summary, tokens)) = summary {
                 let lines = card::compaction(&summary, tokens, &app.config.look());
                 app.view.show(lines);
+                app.status.latest.1.forget();
                 app.status.footer.sum(&app.control, &app.threads.feed);
             } else if aborted {
                 app.warn("Compaction cancelled");
             } else if let Some(error) = error {
                 app.error(&error);
             }
+            if let Some(usage) = usage.filter(|_| tells_cache(app)) {
+                let billed = usage.input + usage.output + usage.cache_read + usage.cache_write;
+                let cost = dollars(usage.cost.total);
+                app.warn(&format!("Compaction: {} tokens billed{cost}", tokens(billed)));
+            }
             app.refresh();
             app.send_held();
         }
         _ => {}
     }
+}
+
+/// True if the user wants to know what the prompt cache saves and costs.
+fn tells_cache(app: &App) -> bool {
+    app.control.config().settings.flag("showCacheMissNotices")
+}
+
+/// Tells that an answer paid again for what the provider had in its cache.
+fn tell_cache_miss(app: &mut App, answer: &AssistantMessage) {
+    let now = app.control.snapshot();
+    let (session, latest) = &mut app.status.latest;
+    if *session != now.session_id {
+        *session = now.session_id;
+        *latest = Latest::of(&app.control.messages(), answer.timestamp);
+    }
+    let price = if now.model.id == answer.model { now.model.cost.cache_read } else { 0.0 };
+    let miss = latest.answer(answer, price).filter(Miss::is_worth_a_line);
+    let Some(miss) = miss.filter(|_| tells_cache(app)) else { return };
+    let why = match miss.idle.as_secs() {
+        _ if miss.model_changed => " after model switch".to_owned(),
+        idle if miss.idle >= LIFETIME => format!(" after {}m idle", (idle + 30) / 60),
+        _ => String::new(),
+    };
+    app.warn(&format!("Cache miss{why}: {} tokens billed again{}", tokens(miss.tokens), dollars(miss.cost)));
+}
+
+fn dollars(cost: f64) -> String {
+    if cost >= 0.01 { format!(" (~${cost:.2})") } else { String::new() }
 }
 
 /// Computes the diff of an edit, once its arguments are complete.

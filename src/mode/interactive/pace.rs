@@ -1,4 +1,4 @@
-//! When to draw: immediately for a key, at the screen's rate for streamed text, and slower on a slow line.
+//! When to draw: immediately for a key, at a steady rate for streamed text, and slower on a slow line.
 //!
 //! The speed of the line is measured in two ways: the duration of a write, and the terminal's reply to a
 //! query sent after a frame. Streamed news is not handled before the reply to the last frame, so at most one
@@ -6,8 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Shortest time between frames.
-const FRAME: Duration = Duration::from_millis(16);
+/// Shortest time between frames of what streams. People do not see more of it at 60 frames a second, which
+/// take twice the time; a key is drawn at once.
+const FRAME: Duration = Duration::from_millis(33);
 
 /// Longest time between frames, however slow the line is.
 const SLOWEST: Duration = Duration::from_millis(500);
@@ -86,6 +87,11 @@ impl Pace {
         self.next = from + (took * SHARE).clamp(FRAME, SLOWEST);
     }
 
+    /// Time until the next frame of news, which is taken in then, all at once.
+    pub fn free_in(&self, now: Instant) -> Duration {
+        self.next.saturating_duration_since(now)
+    }
+
     /// Time that news has to wait for the last frame to arrive; `None` if it need not.
     pub fn held_for(&self, now: Instant) -> Option<Duration> {
         let until = self.on_its_way.filter(|until| *until > now)?;
@@ -122,6 +128,7 @@ mod tests {
         assert!(pace.is_due(now + FRAME));
         pace.painted(now, now);
         assert_eq!(pace.due_in(now), None);
+        assert_eq!((pace.free_in(now), pace.free_in(now + FRAME)), (FRAME, Duration::ZERO));
         pace.soon();
         assert_eq!(pace.due_in(now), Some(FRAME));
         pace.asked(now);

@@ -6,6 +6,7 @@ use super::dialog::{Dialog, Step};
 use super::effect::{Effect, Update};
 use super::keymap::AppAction;
 use super::look::Look;
+use super::program_status::Blocked;
 use crate::runtime::overlay::{Area, Overlay as Wishes};
 use crate::runtime::ui::{Arrange, Component, Picture, Room};
 use crate::tui::encode::encode;
@@ -105,6 +106,10 @@ impl Dialog for InDialog {
         self.0.take(update)
     }
 
+    fn blocked(&self) -> Option<Blocked> {
+        self.0.component.awaited().map(Blocked::from)
+    }
+
     fn dismiss(&mut self) -> Vec<Effect> {
         self.0.component.dismiss();
         Vec::new()
@@ -182,6 +187,11 @@ impl Overlays {
         }
         let panel = Panel::new(number, component);
         self.0.push(OnTop { panel, wishes, is_hidden: false, is_focused, dialogs });
+    }
+
+    /// What the user is waited for; also while it is hidden.
+    pub fn blocked(&self) -> Option<Blocked> {
+        self.0.iter().rev().find_map(|overlay| overlay.panel.component.awaited()).map(Blocked::from)
     }
 
     /// True if something is to be seen, or has yet to say whether it is.

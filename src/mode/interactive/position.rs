@@ -12,11 +12,14 @@ const SLOW: Duration = Duration::from_secs(10);
 
 /// Time without a resize after which the size counts as settled.
 const STILL: Duration = Duration::from_millis(90);
+/// Time without a resize inside a multiplexer. tmux lays its rows out anew at once, but tells of a further size
+/// only 250 ms after the one before: what is drawn in between is drawn for a width that is no longer there.
+const STILL_INSIDE: Duration = Duration::from_millis(280);
 
 /// Number of unanswered queries after which no reply is expected.
 const OPEN_MAX: usize = 2;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Position {
     /// Whether the terminal replies; `None` before the first query.
     answers: Option<bool>,
@@ -26,6 +29,8 @@ pub struct Position {
     open: usize,
     /// Time at which the size counts as settled, after a resize.
     still: Option<Instant>,
+    /// Time without a resize after which the size counts as settled.
+    patience: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +54,20 @@ pub enum Meaning {
 }
 
 impl Position {
-    /// For a terminal that must not be queried.
-    pub fn unknown() -> Self {
-        Self { answers: Some(false), ..Self::default() }
+    /// For the terminal that the variables name.
+    pub fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let patience = if is_inside(variable) { STILL_INSIDE } else { STILL };
+        Self { answers: None, is_known: false, asked: None, open: 0, still: None, patience }
+    }
+
+    /// Does not query the terminal, as one that has not replied before.
+    pub fn silent(self) -> Self {
+        Self { answers: Some(false), ..self }
     }
 
     /// Records a resize: nothing is drawn until the size has settled and the terminal has replied.
     pub fn resized(&mut self, now: Instant) {
-        self.still = Some(now + STILL);
+        self.still = Some(now + self.patience);
     }
 
     /// True once if the size has settled.
@@ -162,6 +173,13 @@ impl Position {
     }
 }
 
+/// True inside tmux or screen.
+fn is_inside(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let term = variable("TERM").unwrap_or_default();
+    let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
+    is_set("TMUX") || is_set("STY") || term.starts_with("tmux") || term.starts_with("screen")
+}
+
 /// Whether the terminal rewraps long rows when its width changes, if known.
 pub fn reflows(variable: impl Fn(&str) -> Option<String>) -> Option<bool> {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
@@ -178,6 +196,13 @@ pub fn reflows(variable: impl Fn(&str) -> Option<String>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::line::Line;
+    use crate::tui::screen::Size;
+    use crate::tui::screen::emulator::{Terminal, narrowed, plain};
+
+    fn outside() -> Position {
+        Position::new(|_| None)
+    }
 
     fn later(now: Instant) -> Instant {
         now + PATIENCE
@@ -186,7 +211,7 @@ mod tests {
     #[test]
     fn the_terminal_is_asked_once_and_again_for_a_size() {
         let now = Instant::now();
-        let mut position = Position::default();
+        let mut position = outside();
         assert!(position.drawn(now));
         assert!(!position.holds());
         assert_eq!(position.answered(), Meaning::Place);
@@ -212,7 +237,7 @@ mod tests {
     #[test]
     fn an_answer_that_comes_behind_another_frame_says_nothing() {
         let now = Instant::now();
-        let mut position = Position::default();
+        let mut position = outside();
         assert!(position.drawn(now));
         assert!(!position.drawn(now));
         assert_eq!(position.answered(), Meaning::Nothing);
@@ -223,20 +248,20 @@ mod tests {
     #[test]
     fn a_terminal_that_does_not_answer_is_not_waited_for_again() {
         let now = Instant::now();
-        let mut position = Position::default();
+        let mut position = outside();
         assert!(position.drawn(now));
         assert!(!position.expired(now));
         assert!(!position.expired(later(now)));
         assert!(!position.drawn(now));
         assert!(!position.settled(now));
-        let mut slow = Position::default();
+        let mut slow = outside();
         assert!(slow.settled(now));
         assert!(slow.expired(later(now)));
         assert!(!slow.settled(now));
         // It comes late, and then it is known that it does.
         assert_eq!(slow.answered(), Meaning::Nothing);
         assert!(slow.settled(now));
-        assert!(!Position::unknown().drawn(now));
+        assert!(!outside().silent().drawn(now));
     }
 
     #[test]
@@ -250,6 +275,75 @@ mod tests {
         ] {
             let found = reflows(|asked| (asked == name).then(|| value.to_owned()));
             assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    /// What streams, and the editor, in a pane of tmux that is made narrower by a column every `pace`
+    /// milliseconds. tmux tells of the first size at once, and of further ones 250 ms after the one before.
+    fn drag(pace: u64) {
+        const ROWS: usize = 24;
+        const TOLD_MS: u64 = 250;
+        let text = |paragraph: u64, words: u64| {
+            (0..words).map(|word| format!("p{paragraph}w{word} ")).collect::<String>()
+        };
+        let live = |paragraph: u64, words: u64, columns: usize| -> Vec<Line> {
+            let rule = plain(&"-".repeat(columns));
+            let mut lines = crate::tui::wrap::wrap(&plain(text(paragraph, words).trim_end()), columns);
+            let mut typed = plain("typed");
+            typed.cursor = Some(5);
+            lines.extend([rule.clone(), typed, rule, plain("status")]);
+            lines
+        };
+        let (start, mut grid, mut known, mut told) = (Instant::now(), 60, 60, None);
+        let mut terminal = Terminal::new(grid, ROWS);
+        let inside = |name: &str| (name == "TMUX").then(|| "/tmp/x".to_owned());
+        let mut position = Position::new(inside);
+        position.drawn(start);
+        position.answered();
+        terminal.draw(&[], &live(0, 0, known));
+        terminal.screen.locate(usize::from(terminal.cursor().0));
+        let (mut paragraph, mut words) = (0, 0);
+        for ms in (0..).step_by(4) {
+            let now = start + Duration::from_millis(ms);
+            if ms % pace < 4 && ms > 1000 && grid > 40 {
+                grid -= 1;
+                terminal.parser = narrowed(&mut terminal, grid);
+            }
+            if told.is_none_or(|told| told + TOLD_MS <= ms) && grid != known {
+                (told, known) = (Some(ms), grid);
+                position.resized(now);
+            }
+            let size = Size { columns: known, rows: ROWS };
+            if position.settles(now) && position.settled(now) && position.answered() == Meaning::Resize {
+                let at = usize::from(terminal.cursor().0);
+                let out = terminal.screen.resize_at(size, at, Some(true), &live(paragraph, words, known));
+                terminal.parser.process(out.expect("a known place").as_bytes());
+            }
+            if !position.holds() && ms % 16 == 0 {
+                words += 1;
+                let is_done = words == 20;
+                let above = text(paragraph, 20);
+                if is_done {
+                    (paragraph, words) = (paragraph + 1, 0);
+                }
+                let above: &[&str] = if is_done { &[above.trim_end()] } else { &[] };
+                terminal.draw(above, &live(paragraph, words, known));
+            }
+            if grid == 40 && known == 40 && !position.holds() && words == 0 {
+                break;
+            }
+        }
+        let words: Vec<String> = (0..paragraph).map(|number| text(number, 20)).collect();
+        let all = terminal.everything().join(" ");
+        let expected = format!("{} {rule} typed {rule} status", words.join(" "), rule = "-".repeat(40));
+        let flat = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(flat(&all), flat(&expected), "{pace} ms");
+    }
+
+    #[test]
+    fn a_pane_that_is_dragged_while_an_answer_streams_doubles_no_row() {
+        for pace in [20, 100, 200, 240, 300, 1000] {
+            drag(pace);
         }
     }
 }

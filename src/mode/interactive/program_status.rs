@@ -3,6 +3,8 @@
 //! A report is written once the terminal has answered a query, or at once with `PI_PROGRAM_STATUS=1`. It holds the
 //! name of the session, the title of a dialog or the first line of an error; never a prompt or an answer.
 
+use crate::runtime::ui::Awaited;
+pub use crate::runtime::ui::AwaitedKind as Kind;
 use crate::runtime::{AgentMessage, StopReason, plain_text};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -21,11 +23,10 @@ pub struct Blocked {
     pub title: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Permission,
-    Question,
-    Auth,
+impl From<&Awaited> for Blocked {
+    fn from(Awaited { kind, message }: &Awaited) -> Self {
+        Self { kind: *kind, title: message.clone() }
+    }
 }
 
 /// How the last run has ended.

@@ -13,7 +13,7 @@ use crate::tui::screen::{Abilities, Screen as Renderer, Size};
 use crate::tui::terminal::{ASK_POSITION, Inputs, Modes, Terminal};
 use std::collections::VecDeque;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Content to draw.
 pub trait Frame {
@@ -107,8 +107,8 @@ impl<'a> Screen<'a> {
             is_stale: false,
             pace: Pace::default(),
             position: match is_guest || is_dumb() {
-                true => Position::unknown(),
-                false => Position::default(),
+                true => Position::new(variable).silent(),
+                false => Position::new(variable),
             },
             backlog: VecDeque::new(),
             is_guest,
@@ -169,6 +169,13 @@ impl<'a> Screen<'a> {
     /// Redraws after the size has settled: now, or when the terminal has said where the cursor is.
     fn settled(&mut self, frame: &mut impl Frame, inputs: &mut Inputs, now: Instant) -> io::Result<()> {
         if self.position.settled(now) { self.ask(inputs) } else { self.draw_all(frame, now) }
+    }
+
+    /// Time that news has to wait: until the size has settled, so that text is laid out for the width that it is
+    /// drawn in, or until the last frame has arrived.
+    pub fn held_for(&self, now: Instant) -> Option<Duration> {
+        let settled = self.position.deadline().filter(|_| self.position.holds());
+        settled.map(|at| at.saturating_duration_since(now)).or_else(|| self.pace.held_for(now))
     }
 
     fn ask(&mut self, inputs: &mut Inputs) -> io::Result<()> {

@@ -7,6 +7,7 @@ use super::footer::Footer;
 use super::program_status::ProgramStatus;
 use super::status_line::StatusLine;
 use super::title::Title;
+use crate::runtime::cache_miss::Latest;
 use crate::runtime::control::Control;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub struct Status {
     pub note: String,
     /// True if the terminal's window has the focus.
     pub is_focused: bool,
+    /// The session whose requests are compared with the cache, and the latest of them.
+    pub latest: (String, Latest),
     /// True once the user was warned that a subscription may cost extra.
     pub knows_extra_usage: bool,
 }
@@ -35,6 +38,7 @@ impl Status {
             program: ProgramStatus::default(),
             note: String::new(),
             is_focused: true,
+            latest: Default::default(),
             knows_extra_usage: false,
         }
     }

@@ -94,34 +94,34 @@ impl Shelf {
         self.is_overruled = true;
     }
 
-    /// The effective choice: the command line's, otherwise the setting's.
-    fn decides(&self) -> Option<&str> {
+    /// The effective choice: the command line's, otherwise the setting's, otherwise the terminal's own colours.
+    fn decides(&self) -> &str {
         let wanted = self.wanted.as_deref().filter(|_| !self.is_overruled);
-        wanted.or(self.setting.as_deref())
-    }
-
-    /// True if no theme is chosen: it is then one for the terminal's background.
-    pub fn is_automatic(&self) -> bool {
-        self.decides().is_none()
+        wanted.or(self.setting.as_deref()).unwrap_or(SYSTEM)
     }
 
     /// True if the theme depends on the terminal's background.
     pub fn follows(&self) -> bool {
-        self.decides().is_none_or(|setting| setting.contains('/') || setting == SYSTEM)
+        self.decides().contains('/') || self.is_system()
+    }
+
+    /// True if the theme is made of the terminal's colours.
+    pub fn is_system(&self) -> bool {
+        self.decides() == SYSTEM
     }
 
     /// Queries to the terminal for what the theme depends on.
     pub fn queries(&self) -> String {
-        match self.decides() {
-            Some(SYSTEM) => queries(),
-            _ if self.follows() => "\x1b]11;?\x07\x1b[?996n".to_owned(),
-            _ => String::new(),
+        match self.is_system() {
+            true => queries(),
+            false if self.follows() => "\x1b]11;?\x07\x1b[?996n".to_owned(),
+            false => String::new(),
         }
     }
 
     /// Takes a reply of the terminal; true if the theme in use is another one now.
     pub fn learn(&mut self, reply: &Reply) -> bool {
-        self.colors.take(reply) && self.decides() == Some(SYSTEM)
+        self.colors.take(reply) && self.is_system()
     }
 
     /// The theme to use, or an error.
@@ -129,8 +129,7 @@ impl Shelf {
         self.used = None;
         let decides = self.decides();
         let Some(name) = choose(decides, backdrop) else {
-            let setting = decides.unwrap_or_default();
-            return Err(format!("\"{setting}\" is no name of a theme and no pair light/dark"));
+            return Err(format!("\"{decides}\" is no name of a theme and no pair light/dark"));
         };
         let theme = self.find(name).ok_or_else(|| format!("Theme \"{name}\" not found"))?;
         let mut files = self.themes.iter();
@@ -206,8 +205,8 @@ mod tests {
         assert_eq!(problems.len(), 3, "{problems:?}");
         assert_eq!(shelf.names()[..5], ["dark", "light", "system", "mine", "catppuccin-latte"]);
         for (setting, backdrop, expected) in [
-            (None, Backdrop::Dark, Ok("dark")),
-            (None, Backdrop::Light, Ok("light")),
+            (None, Backdrop::Dark, Ok("system")),
+            (None, Backdrop::Light, Ok("system")),
             (Some("mine"), Backdrop::Dark, Ok("mine")),
             (Some("mine/dark"), Backdrop::Light, Ok("mine")),
             (Some("mine/dark"), Backdrop::Dark, Ok("dark")),

@@ -5,6 +5,7 @@
 //! before it have ended.
 
 use super::card::{self, Call, Pictures, Shell, State, Summary, Weight};
+use super::drawings::LAST;
 use super::feed::{Kind, News};
 use super::look::{Layout, Look, padded};
 use crate::runtime::{AgentMessage, Block, Describer, StopReason, ToolResult, call};
@@ -17,6 +18,7 @@ use crate::tui::wrap::wrap;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 pub struct Transcript {
@@ -30,6 +32,8 @@ pub struct Transcript {
     failure: Vec<Line>,
     /// True if nothing can follow that a call would be summed up with.
     is_settled: bool,
+    /// True if its messages are those of the log.
+    is_replay: bool,
 }
 
 /// Maximum printed rows that are kept.
@@ -60,6 +64,8 @@ struct Part {
 enum Body {
     /// Lines that are final from the start.
     Lines,
+    /// Lines that others stand in place of when extensions have drawn their part of them.
+    Held(Vec<Line>),
     Text {
         stream: Stream,
         is_thinking: bool,
@@ -69,6 +75,14 @@ enum Body {
         /// The whole text, for views with another layout.
         source: String,
         view: Option<View>,
+    },
+    /// A text or thinking whose Markdown extensions change before it is shown.
+    Changed {
+        is_thinking: bool,
+        source: String,
+        /// Tells it apart from others that are still written; empty for one of the log.
+        id: String,
+        is_complete: bool,
     },
     Call(Call),
     Shell(Shell),
@@ -102,6 +116,7 @@ impl Default for Transcript {
             images: Ids::new(std::process::id()),
             failure: Vec::new(),
             is_settled: true,
+            is_replay: false,
         }
     }
 }
@@ -120,6 +135,26 @@ impl Transcript {
             (part.ready, part.is_final, part.is_stored) = (lines, true, true);
             self.parts.push_back(part);
         }
+    }
+
+    /// Adds lines that hold back all below them until [`Self::release`], or gives those that are held a new form.
+    pub fn hold(&mut self, lines: Vec<Line>) {
+        match self.held() {
+            Some(part) => part.body = Body::Held(lines),
+            None => self.await_drawing(Body::Held(lines)),
+        }
+    }
+
+    /// Puts lines in place of those that are held, or below everything else.
+    pub fn release(&mut self, lines: Vec<Line>) {
+        match self.held() {
+            Some(part) => (part.body, part.ready, part.is_final) = (Body::Lines, lines, true),
+            None => self.add(lines),
+        }
+    }
+
+    fn held(&mut self) -> Option<&mut Part> {
+        self.parts.iter_mut().find(|part| matches!(part.body, Body::Held(_)))
     }
 
     /// Adds a part that is printed when an extension has drawn it.
@@ -190,7 +225,7 @@ impl Transcript {
                     }
                 }
             }
-            News::BlockStarted { index, kind, id, name } => self.begin(*index, *kind, id, name),
+            News::BlockStarted { index, kind, id, name } => self.begin(*index, *kind, id, name, look),
             News::Piece { index, text, .. } => self.grow(*index, text, look),
             News::BlockEnded { index } => self.end_block(*index, look),
             News::ToolWritten { id, name, arguments } => {
@@ -242,12 +277,23 @@ impl Transcript {
         })
     }
 
-    fn begin(&mut self, index: usize, kind: Kind, id: &str, name: &str) {
+    fn begin(&mut self, index: usize, kind: Kind, id: &str, name: &str, look: &Look<'_>) {
+        static TEXTS: AtomicU64 = AtomicU64::new(0);
+        let is_thinking = kind == Kind::Thinking;
         let mut part = Part::new(match kind {
             Kind::Arguments => Body::Call(Call::new(id, name)),
-            kind => Body::Text {
+            _ if look.drawings.draws("markdown", card::surface(is_thinking)) => Body::Changed {
+                is_thinking,
+                source: String::new(),
+                id: match self.is_replay {
+                    true => String::new(),
+                    false => format!("text {}", TEXTS.fetch_add(1, Ordering::Relaxed)),
+                },
+                is_complete: false,
+            },
+            _ => Body::Text {
                 stream: Stream::default(),
-                is_thinking: kind == Kind::Thinking,
+                is_thinking,
                 has_begun: false,
                 has_lines: false,
                 source: String::new(),
@@ -285,6 +331,7 @@ impl Transcript {
                     push_text(&mut part.ready, (has_lines, *is_thinking), lines, look);
                 }
             }
+            Body::Changed { source, .. } => source.push_str(text),
             Body::Call(call) => call.write(text),
             _ => {}
         }
@@ -388,6 +435,14 @@ impl Transcript {
                 Body::Message(message) => lines.extend(card::message(message, look)),
                 Body::Entry(entry) if card::is_entry_awaited(entry, look) => break,
                 Body::Entry(entry) => lines.extend(card::entry(entry, look)),
+                Body::Changed { is_complete: true, .. } => {
+                    let awaited = look.drawings.awaited();
+                    let own = part.lines(look, Some(now), None);
+                    if look.drawings.awaited() > awaited {
+                        break;
+                    }
+                    lines.extend(own);
+                }
                 Body::Call(call) if call.is_done() && call.is_awaited(look) => break,
                 Body::Call(call) if call.is_done() => match pictures {
                     Some(how) if call.pictures().next().is_some() => {
@@ -494,7 +549,7 @@ impl Transcript {
     fn store(&mut self) {
         self.printed_parts.clear();
         for part in &mut self.parts {
-            part.is_stored |= matches!(part.body, Body::Text { .. } | Body::Call(_));
+            part.is_stored |= matches!(part.body, Body::Text { .. } | Body::Changed { .. } | Body::Call(_));
         }
     }
 
@@ -543,6 +598,7 @@ impl Part {
             && match &self.body {
                 Body::Lines => true,
                 Body::Text { has_begun, .. } => !has_begun,
+                Body::Changed { source, .. } => source.trim().is_empty(),
                 _ => false,
             }
     }
@@ -583,6 +639,7 @@ impl Part {
         let open = |open| Live { ready: &[], open };
         match &self.body {
             Body::Lines => open(self.ready.clone()),
+            Body::Held(lines) => open(lines.clone()),
             Body::Text { has_begun: false, .. } => open(Vec::new()),
             Body::Text { is_thinking, view: Some(view), .. } => {
                 let mut open = Vec::new();
@@ -591,6 +648,7 @@ impl Part {
                 Live { ready: &view.ready, open }
             }
             Body::Text { .. } => open(card::thinking_label(look)),
+            Body::Changed { .. } => open(self.lines(look, Some(now), None)),
             Body::Call(call) => open(call.lines(look, Some(now), Some(VIEW_ROWS))),
             Body::Shell(shell) => open(shell.lines(look, Some(now), Some(VIEW_ROWS))),
             Body::Message(message) => open(card::message(message, look)),
@@ -604,6 +662,10 @@ impl Part {
         let mut out = self.ready.get(first..).unwrap_or_default().to_vec();
         match &self.body {
             Body::Lines => {}
+            Body::Held(lines) => {
+                let first = rows.map_or(0, |rows| lines.len().saturating_sub(rows));
+                out.extend(lines.get(first..).unwrap_or_default().iter().cloned());
+            }
             Body::Text { .. } if self.is_final => {}
             Body::Text { has_begun: false, .. } => {}
             Body::Text { stream, is_thinking, has_lines, .. } => {
@@ -613,6 +675,12 @@ impl Part {
                     let open = stream.open(&card::answer_look(*is_thinking, look));
                     push_text(&mut out, (&mut has_lines.clone(), *is_thinking), open, look);
                 }
+            }
+            Body::Changed { is_thinking, source, id, is_complete } => {
+                let version = if *is_complete { LAST } else { source.len() as u64 };
+                let growing = (!id.is_empty()).then_some((id.as_str(), version));
+                let lines = card::changed(*is_thinking, source, growing, look);
+                push_text(&mut out, (&mut false, *is_thinking), lines, look);
             }
             Body::Call(call) => out.extend(call.lines(look, now, rows)),
             Body::Shell(shell) => out.extend(shell.lines(look, now, rows)),
@@ -637,8 +705,9 @@ impl Part {
                 }
                 self.is_final = true;
             }
+            Body::Changed { is_complete, .. } => *is_complete = true,
             Body::Call(call) => call.written(),
-            Body::Lines | Body::Shell(_) | Body::Message(_) | Body::Entry(_) => {}
+            Body::Lines | Body::Held(_) | Body::Shell(_) | Body::Message(_) | Body::Entry(_) => {}
         }
     }
 }
@@ -650,7 +719,7 @@ pub fn stored_lines(
     look: &Look<'_>,
     unfinished: &mut dyn FnMut(&mut Call) -> Option<Vec<Line>>,
 ) -> Vec<Line> {
-    let (mut transcript, now) = (Transcript::default(), Instant::now());
+    let (mut transcript, now) = (Transcript { is_replay: true, ..Transcript::default() }, Instant::now());
     let mut drawn = HashMap::new();
     for (message, results) in messages {
         for mut news in replayed(message, results) {

@@ -26,6 +26,16 @@ pub struct View {
     window: Scroll,
     /// The viewer, if it is open.
     viewer: Option<Viewer>,
+    /// The end of a conversation that was opened, until extensions have drawn their parts of it.
+    unprinted: Option<End>,
+}
+
+/// The end of a conversation: the items from `from` on, in about as many rows.
+struct End {
+    from: usize,
+    rows: usize,
+    /// False if the program ends.
+    goes_on: bool,
 }
 
 impl View {
@@ -36,6 +46,7 @@ impl View {
             conversation: Conversation::default(),
             window: Scroll::default(),
             viewer: None,
+            unprinted: None,
         }
     }
 
@@ -63,6 +74,7 @@ impl View {
 
     /// Drops what is not printed, for another conversation.
     pub fn clear(&mut self) {
+        self.unprinted = None;
         self.transcript.clear();
     }
 
@@ -76,14 +88,29 @@ impl View {
         if from.is_none() {
             self.conversation.follow(&self.control);
         }
-        let (lines, above) = self.conversation.end(from.unwrap_or(0), rows, &self.control, look);
+        self.unprinted = Some(End { from: from.unwrap_or(0), rows, goes_on });
+        self.print_drawn(look);
+    }
+
+    /// Prints the end of a conversation that was opened, if no extension has yet to draw a part of it.
+    fn print_drawn(&mut self, look: &Look<'_>) {
+        let Some(end) = &self.unprinted else { return };
+        let awaited = look.drawings.awaited();
+        let (lines, above) = self.conversation.end(end.from, end.rows, &self.control, look);
+        let mut all = Vec::new();
         if above > 0 {
-            let key = look.key(AppAction::TOOLS_EXPAND).filter(|_| goes_on);
+            let key = look.key(AppAction::TOOLS_EXPAND).filter(|_| end.goes_on);
             let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
             let text = format!("↑ {above} earlier messages{how}");
-            self.transcript.add(notice(Weight::Info, &text, look));
+            all = notice(Weight::Info, &text, look);
         }
-        self.transcript.add(lines);
+        all.extend(lines);
+        let may_change = !self.conversation.items().is_empty() && self.control.has_hooks_to_come();
+        if end.goes_on && (may_change || look.drawings.awaited() > awaited) {
+            return self.transcript.hold(all);
+        }
+        self.unprinted = None;
+        self.transcript.release(all);
     }
 
     /// Lines to print into the scrollback.
@@ -93,6 +120,7 @@ impl View {
         now: Instant,
         pictures: Option<&Pictures>,
     ) -> Vec<Printed> {
+        self.print_drawn(look);
         self.transcript.take_finished(look, now, pictures)
     }
 
@@ -108,6 +136,7 @@ impl View {
 
     /// Drops parts that a view of the whole conversation shows anyway.
     pub fn drop_stored(&mut self) {
+        self.unprinted = None;
         self.transcript.drop_stored();
     }
 

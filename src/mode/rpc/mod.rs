@@ -100,6 +100,8 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         Err(reason) => refuse(&server, &reason),
     });
 
+    // A signal during a shutdown that the end of stdin began does not interrupt it, nor count.
+    let signalled = watch.exit_code();
     cancel.cancel();
     control.abort_shells();
     drop(server);
@@ -113,7 +115,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         Err(_) => Err("The session failed inside".into()),
     };
     let code = exit::code(output.flush(), closed);
-    Ok(watch.exit_code().unwrap_or(code))
+    Ok(signalled.unwrap_or(code))
 }
 
 fn parse(line: Option<&[u8]>) -> Result<Request, String> {

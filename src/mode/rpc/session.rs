@@ -65,8 +65,8 @@ fn replace(
 }
 
 pub fn reload(server: &Server, (): (), reply: Reply) {
-    if let Some(work) = server.control.work_under_way() {
-        return reply.fail(format_args!("Wait for {work} to finish before reloading."));
+    if let Err(reason) = server.control.may_reload() {
+        return reply.fail(reason);
     }
     server.hand_over(reply, |session, _, reply| reply.finish(session.reload()));
 }

@@ -7,6 +7,9 @@ use crate::llm::secret::Secret;
 pub(super) const OLLAMA: &str = "http://127.0.0.1:11434";
 /// `llama serve`, and `llama-server`.
 pub(super) const LLAMA_CPP: [&str; 2] = ["http://127.0.0.1:9931", "http://127.0.0.1:8080"];
+/// The variables for the address of a llama.cpp server, and for its key.
+pub(super) const LLAMA_URL: &str = "LLAMA_BASE_URL";
+pub const LLAMA_KEY: &str = "LLAMA_API_KEY";
 pub(super) const LM_STUDIO: &str = "http://127.0.0.1:1234";
 pub(super) const VLLM: &str = "http://127.0.0.1:8000";
 pub(super) const SGLANG: &str = "http://127.0.0.1:30000";
@@ -36,16 +39,16 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
         add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"), Some(("PI_LOCAL_URL", "PI_LOCAL_API_KEY")));
         return targets;
     }
-    let named = env.get("LLAMA_BASE_URL");
+    let named = env.get(LLAMA_URL);
     if let Some(url) = &named {
-        add(Kind::LlamaCpp, root(url), key("LLAMA_API_KEY"), Some(("LLAMA_BASE_URL", "LLAMA_API_KEY")));
+        add(Kind::LlamaCpp, root(url), key(LLAMA_KEY), Some((LLAMA_URL, LLAMA_KEY)));
     }
     let ollama = env.get("OLLAMA_HOST").map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
     if is_loopback(&ollama) {
         add(Kind::Ollama, ollama, None, None);
     }
     // If LLAMA_BASE_URL is set, the key is only for that server.
-    let llama_key = key("LLAMA_API_KEY").filter(|_| named.is_none());
+    let llama_key = key(LLAMA_KEY).filter(|_| named.is_none());
     for root in LLAMA_CPP {
         add(Kind::LlamaCpp, root.to_owned(), llama_key.clone(), None);
     }
@@ -55,6 +58,11 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
     targets
 }
 
+/// True if the user named a server.
+pub fn is_configured(env: &Env) -> bool {
+    env.has("PI_LOCAL_URL") || env.has(LLAMA_URL)
+}
+
 /// The variable whose key may be sent to the server at `base_url`. A key for one server is never sent to
 /// another on this machine.
 pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
@@ -62,8 +70,8 @@ pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
     let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
     let name = if is("PI_LOCAL_URL") {
         "PI_LOCAL_API_KEY"
-    } else if is("LLAMA_BASE_URL") || (LLAMA_CPP.contains(&server.as_str()) && !env.has("LLAMA_BASE_URL")) {
-        "LLAMA_API_KEY"
+    } else if is(LLAMA_URL) || (LLAMA_CPP.contains(&server.as_str()) && !env.has(LLAMA_URL)) {
+        LLAMA_KEY
     } else {
         return None;
     };

@@ -17,7 +17,8 @@
 //! A program on a well-known port is treated as a model, whose tool calls are run. A server of another user
 //! of this machine is therefore left out until the user agrees: see [`owner`].
 //!
-//! The models have the provider `local` and the ids that their server uses.
+//! The models have the provider `local` and the ids that their server uses; those of a server that `LLAMA_BASE_URL`
+//! or the entry `llama.cpp` of auth.json names have the provider `llama.cpp`, as in the reference.
 
 mod address;
 mod answer;
@@ -26,8 +27,8 @@ mod probe;
 
 use crate::base::env::Env;
 use crate::llm::model::{Model, shown_url};
+pub use address::{LLAMA_KEY, api_url, is_configured, is_loopback, key_variable};
 use address::{Target, targets};
-pub use address::{api_url, is_loopback, key_variable};
 use answer::Listed;
 use owner::Listeners;
 pub use owner::Owner;
@@ -38,11 +39,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub const PROVIDER: &str = "local";
+/// The provider of the models of a llama.cpp server that the user configured.
+pub const LLAMA_CPP: &str = "llama.cpp";
 
 /// Assumed context window of a model if the server sends none, in tokens.
 const WINDOW_UNKNOWN: u64 = 32_768;
 /// Maximum number of output tokens requested.
 const ANSWER_MAX: u64 = 32_768;
+
+/// True if the models of this provider come from servers on this machine, or from one that the user configured.
+pub fn is_provider(name: &str) -> bool {
+    matches!(name, PROVIDER | LLAMA_CPP)
+}
 
 /// The program behind a server; `Other` if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +197,11 @@ impl Found {
     /// The model of the name `local`, `local/<id>` or `<id>`. A file served by llama.cpp also matches by its
     /// name without folder and extension.
     pub fn find(&self, name: &str) -> Option<&Offer> {
-        if name == PROVIDER {
+        if is_provider(name) {
             return self.preferred();
         }
-        let id = name.strip_prefix("local/").unwrap_or(name);
+        let of_llama_cpp = name.strip_prefix("llama.cpp/");
+        let id = of_llama_cpp.or(name.strip_prefix("local/")).unwrap_or(name);
         let by_id = self.offers.iter().find(|offer| offer.model.id == id);
         by_id.or_else(|| {
             let known_as = |offer: &&Offer| offer.model.name.eq_ignore_ascii_case(id);
@@ -356,10 +365,14 @@ fn lm_studio(target: &Target, probe: &Probe, listed: Vec<Listed>) -> Vec<Offer> 
 
 fn offers(target: &Target, kind: Kind, listed: Vec<Listed>) -> Vec<Offer> {
     let server = Server { kind, root: target.root.clone() };
+    let provider = match target.named {
+        Some((address::LLAMA_URL, _)) => LLAMA_CPP,
+        _ => PROVIDER,
+    };
     let usable = listed.into_iter().filter(|model| model.answers);
     usable
         .map(|listed| Offer {
-            model: Arc::new(model(&server, &listed)),
+            model: Arc::new(model(provider, &server, &listed)),
             server: server.clone(),
             loaded: listed.loaded,
             window_known: listed.window.is_some(),
@@ -368,7 +381,7 @@ fn offers(target: &Target, kind: Kind, listed: Vec<Listed>) -> Vec<Offer> {
         .collect()
 }
 
-fn model(server: &Server, listed: &Listed) -> Model {
+fn model(provider: &str, server: &Server, listed: &Listed) -> Model {
     let window = listed.window.unwrap_or(WINDOW_UNKNOWN);
     let mut compat = object(json!({
         "supportsStore": false,
@@ -396,7 +409,7 @@ fn model(server: &Server, listed: &Listed) -> Model {
         id: listed.id.clone(),
         name: short_name(&listed.id).to_owned(),
         api: "openai-completions".to_owned(),
-        provider: PROVIDER.to_owned(),
+        provider: provider.to_owned(),
         base_url: format!("{}/v1", server.root),
         reasoning: levels.is_some(),
         thinking_level_map: levels.map(object),

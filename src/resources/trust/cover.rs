@@ -8,6 +8,7 @@
 //! Not covered: programs outside of these folders that an extension or a command calls on its own.
 
 use super::Project;
+use super::named::Named;
 use crate::resources::package;
 use crate::resources::pattern::is_path;
 use crate::resources::place::{Kind, Places, tidy};
@@ -15,18 +16,15 @@ use crate::resources::settings::{Content, Settings};
 use crate::resources::source::Scope;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Maximum number of files.
 const FILES_MAX: usize = 2000;
 
-/// Maximum number of words of commands that are looked up as files.
-const WORDS_MAX: usize = 500;
-
-/// Endings of files that a program runs although they are not executable.
-const SCRIPTS: [&str; 12] = ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "lua"];
+/// Maximum number of folders and files that are looked at.
+const ENTRIES_MAX: usize = 20_000;
 
 const DEPENDENCIES: &str = "node_modules";
 
@@ -79,43 +77,16 @@ pub(super) fn cover(project: &Project, content: &Content, commands: &[&Value]) -
         }
         walk.add_file(source.path, true);
     }
-    let mut words = Vec::new();
-    commands.iter().for_each(|value| add_words(value, &mut words));
-    for word in words.into_iter().take(WORDS_MAX) {
-        let path = tidy(&places.resolve(&word, root));
-        if path.starts_with(root) && is_program(&path, &config) {
-            walk.add_file(path, true);
-        }
+    let mut named = Named::new(&places);
+    commands.iter().for_each(|value| named.add(value, root));
+    for source in places.of_project(Kind::Extensions) {
+        named.add_manifest(&source.path);
+    }
+    for path in named.files() {
+        walk.add_file(path, true);
     }
     walk.last.push((config.join("npm").join(DEPENDENCIES), None));
     walk.finish()
-}
-
-/// Adds the words of all texts in a value. A variable at the beginning of a path is left out: it names the project.
-fn add_words(value: &Value, words: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            // Quotes may stand inside of a word.
-            let text = text.replace(['"', '\''], "");
-            let parts = text.split(|c: char| c.is_whitespace() || ";|&()<>=`!".contains(c));
-            let path = |part: &str| match part.strip_prefix('$').and_then(|rest| rest.split_once('/')) {
-                Some((_, path)) => path.to_owned(),
-                None => part.to_owned(),
-            };
-            words.extend(parts.filter(|part| !part.is_empty()).map(path));
-        }
-        Value::Array(values) => values.iter().for_each(|value| add_words(value, words)),
-        Value::Object(fields) => fields.values().for_each(|value| add_words(value, words)),
-        _ => {}
-    }
-}
-
-/// True for a file that a command which names it may run.
-fn is_program(path: &Path, config: &Path) -> bool {
-    let is_script = path.extension().is_some_and(|end| SCRIPTS.iter().any(|script| end == *script));
-    std::fs::metadata(path).is_ok_and(|about| {
-        about.is_file() && (is_script || path.starts_with(config) || about.permissions().mode() & 0o111 != 0)
-    })
 }
 
 struct Walk<'a> {
@@ -165,6 +136,8 @@ impl<'a> Walk<'a> {
         let mut found = Found {
             cover: Cover { files: Vec::new(), groups: BTreeMap::new(), next: None },
             seen: HashSet::new(),
+            folders: HashSet::new(),
+            entries: 0,
         };
         for (path, label) in std::mem::take(&mut self.files) {
             found.add(path, label.as_deref());
@@ -179,10 +152,15 @@ impl<'a> Walk<'a> {
     }
 
     fn walk(&mut self, folder: &Path, label: Option<String>, found: &mut Found, with_dependencies: bool) {
-        // Links are followed; a loop ends as an error.
+        // Links are followed, each folder once: two links in each of many folders would make paths without end.
         let mut walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
         while let Some(entry) = walk.next() {
+            found.entries += 1;
             let Ok(entry) = entry else { continue };
+            if found.entries > ENTRIES_MAX {
+                found.cover.next.get_or_insert(entry.into_path());
+                return;
+            }
             if !entry.file_type().is_dir() {
                 if !found.add(entry.into_path(), label.as_deref()) {
                     return;
@@ -196,6 +174,8 @@ impl<'a> Walk<'a> {
                 if is_dependencies {
                     self.last.push((entry.into_path(), label.clone()));
                 }
+            } else if !entry.metadata().is_ok_and(|about| found.folders.insert((about.dev(), about.ino()))) {
+                walk.skip_current_dir();
             }
         }
     }
@@ -204,6 +184,10 @@ impl<'a> Walk<'a> {
 struct Found {
     cover: Cover,
     seen: HashSet<PathBuf>,
+    /// Device and number of each folder.
+    folders: HashSet<(u64, u64)>,
+    /// Folders and files that were looked at.
+    entries: usize,
 }
 
 impl Found {

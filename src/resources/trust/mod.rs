@@ -7,12 +7,13 @@
 //! Not here: the question (`cli`). `AGENTS.md` and similar files need no trust, since they run nothing.
 
 mod cover;
+mod named;
 mod project;
 mod snapshot;
 mod store;
 
 pub use project::{Answer, Project};
-pub use snapshot::{Consent, Snapshot, list};
+pub use snapshot::{Consent, Passed, Snapshot, list};
 pub use store::{Entry, Store};
 
 use crate::base::hex::hex;

@@ -113,7 +113,8 @@ impl Snapshot {
             snapshot.prints.insert(name, print);
         }
         if let Some(next) = next {
-            snapshot.prints.insert("more".into(), hash(name_of(&next).as_bytes()));
+            // No name of a file in the project begins so.
+            snapshot.prints.insert("/further files".into(), hash(name_of(&next).as_bytes()));
         }
         snapshot
     }
@@ -144,6 +145,14 @@ impl Snapshot {
                 self.programs.push(("mcpServers", server));
             }
         }
+    }
+
+    /// A hash of all that the user agrees to.
+    pub fn state(&self) -> String {
+        let of_file = |content: &Content| content.as_ref().ok().and_then(|bytes| bytes.as_deref().map(hash));
+        let prints: BTreeMap<&str, &str> =
+            self.prints.iter().map(|(name, print)| (name.as_str(), hash_of(print))).collect();
+        hash(json!([of_file(&self.settings), of_file(&self.servers), prints]).to_string().as_bytes())
     }
 
     /// Returns a paragraph that lists what the project would run; empty if it would run nothing.
@@ -185,23 +194,82 @@ impl Snapshot {
 pub struct Consent {
     pub(super) project: Project,
     pub snapshot: Snapshot,
-    /// The user agreed to whatever the project may bring.
-    pub(super) covers_changes: bool,
+    pub(super) extent: Extent,
+}
+
+/// What a consent is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// The project brought nothing to agree to.
+    Nothing,
+    Snapshot,
+    /// Whatever the project may bring.
+    All,
+}
+
+/// What another pi in the project may trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Passed {
+    Nothing,
+    /// A project whose [`Snapshot::state`] is this.
+    State(String),
+    All,
 }
 
 impl Consent {
     pub fn new(project: Project, snapshot: Snapshot) -> Self {
-        Self { project, snapshot, covers_changes: false }
+        Self { project, snapshot, extent: Extent::Snapshot }
+    }
+
+    /// Consent to a project that brings nothing.
+    pub fn to_nothing(project: Project) -> Self {
+        Self { project, snapshot: Snapshot::nothing(), extent: Extent::Nothing }
     }
 
     /// Consent to a project whatever it may bring later.
     pub fn to_all(project: Project, snapshot: Snapshot) -> Self {
-        Self { project, snapshot, covers_changes: true }
+        Self { project, snapshot, extent: Extent::All }
+    }
+
+    /// What another pi may trust that is started in `folder`, the project's or that of a copy of it. The error names what
+    /// has changed since the user agreed.
+    pub fn pass_on(&self, folder: &Path, notes: &mut Vec<String>) -> Result<Passed, String> {
+        match self.extent {
+            Extent::Nothing => return Ok(Passed::Nothing),
+            Extent::All => return Ok(Passed::All),
+            Extent::Snapshot => {}
+        }
+        let known = &self.snapshot;
+        let project = Project::new(folder, self.project.home());
+        let now = Snapshot::take(&project, Some(known.prints.clone()));
+        if now == *known {
+            return Ok(Passed::State(now.state()));
+        }
+        if project.root() != self.project.root() {
+            let why = "The copy has not all of the project's settings and programs (git may ignore them)";
+            if known.programs.iter().any(|(key, _)| *key == "hooks") {
+                return Err(format!("{why}, and the helper would work without the project's hooks"));
+            }
+            notes.push(format!("{why}: it works without them"));
+            return Ok(Passed::Nothing);
+        }
+        let mut names = now.changes_since(known);
+        let files = [
+            (".pi/settings.json", now.settings != known.settings),
+            (".pi/mcp.json", now.servers != known.servers),
+        ];
+        names.extend(files.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()));
+        let gone = known.prints.keys().filter(|name| !now.prints.contains_key(*name));
+        names.extend(gone.map(|name| format!("{name} (gone)")));
+        Err(format!(
+            "the project has changed since it was trusted: {}. /reload looks at it again",
+            list(&names)
+        ))
     }
 
     /// Looks once more at what may run of the project. The error names what has changed.
     pub fn check(&self) -> Result<(), String> {
-        if self.covers_changes {
+        if self.extent == Extent::All {
             return Ok(());
         }
         let known = &self.snapshot;
@@ -272,16 +340,17 @@ pub(super) fn print_of(path: &Path, known: Option<&str>, now: SystemTime) -> io:
     {
         return Ok(known.to_owned());
     }
-    let mut file = file::open(path)?;
+    let file = file::open(path)?;
     let about = file.metadata()?;
-    if about.len() > HASHED_MAX {
-        return Ok(hash(times(&about).as_bytes()));
-    }
+    let mut left = HASHED_MAX + 1;
     let mut context = digest::Context::new(&digest::SHA256);
     let mut part = [0; 16 << 10];
     loop {
-        let read = file.read(&mut part)?;
+        let read = (&file).take(left).read(&mut part)?;
+        left -= read as u64;
         match part.get(..read) {
+            // A file may have more than its size says.
+            _ if left == 0 => return Ok(hash(times(&about).as_bytes())),
             Some(bytes) if read > 0 => context.update(bytes),
             _ => break,
         }

@@ -10,6 +10,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The name under which a file that was damaged stands for all projects that it does not name.
+const OTHERS: &str = "*";
+
 /// A stored decision on a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -72,7 +75,8 @@ impl Store {
     /// Looks at `project`, and notes in the snapshot what the user trusted last.
     pub fn snapshot(&self, project: &Project) -> Result<Snapshot, String> {
         let known = objects(read(&self.surfaces)?);
-        let before = known.get(&name_of(project.root())).and_then(Value::as_object).map(|known| {
+        let before = known.get(&name_of(project.root())).or_else(|| known.get(OTHERS));
+        let before = before.and_then(Value::as_object).map(|known| {
             let print = |(name, print): (&String, &Value)| Some((name.clone(), print.as_str()?.to_owned()));
             known.iter().filter_map(print).collect::<Prints>()
         });
@@ -80,18 +84,21 @@ impl Store {
     }
 
     /// Names what a trusted project brings more or otherwise than when it was trusted. The first call for a project
-    /// stores what it brings.
-    pub fn changes(&self, project: &Project, snapshot: &Snapshot) -> Vec<String> {
+    /// stores what it brings; the error says why that cannot be done.
+    pub fn changes(&self, project: &Project, snapshot: &Snapshot) -> Result<Vec<String>, String> {
         let changes = snapshot.changes();
         // Stamps are renewed, so that files that were only touched are not read at each start.
         if changes.is_none() || (changes.as_ref().is_some_and(Vec::is_empty) && snapshot.has_new_stamps()) {
             // What is gone may come back unchanged.
             let mut all = snapshot.before.clone().unwrap_or_default();
             all.extend(snapshot.prints.clone());
-            // If the file cannot be written, the project stays unknown.
-            let _ = self.write(project, all);
+            let written = self.write(project, all);
+            // Only a project that is not known yet needs the file.
+            if changes.is_none() {
+                written?;
+            }
         }
-        changes.unwrap_or_default()
+        Ok(changes.unwrap_or_default())
     }
 
     /// Stores what the project brings at present.
@@ -137,12 +144,12 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// Parses the object in a file. A damaged file counts as empty, which makes every project unknown.
+/// Parses the object in a file. In a damaged file each project is known with nothing, so that the user is asked.
 fn objects(bytes: Option<Vec<u8>>) -> Map<String, Value> {
-    let parsed = bytes.and_then(|bytes| serde_json::from_str(&text(&bytes)).ok());
-    match parsed {
-        Some(Value::Object(known)) => known,
-        _ => Map::new(),
+    let Some(bytes) = bytes else { return Map::new() };
+    match serde_json::from_str(&text(&bytes)) {
+        Ok(Value::Object(known)) => known,
+        _ => Map::from_iter([(OTHERS.to_owned(), Map::new().into())]),
     }
 }
 

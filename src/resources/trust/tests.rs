@@ -106,7 +106,7 @@ fn what_a_project_runs_is_remembered() {
     let scratch = TempDir::create();
     let (project, store) = (project(&scratch), store(&scratch));
     scratch.write("home/w/p/.pi/settings.json", r#"{"theme":"a","shellPath":"/bin/sh"}"#);
-    let changes = || store.changes(&project, &store.snapshot(&project).unwrap());
+    let changes = || store.changes(&project, &store.snapshot(&project).unwrap()).unwrap();
     let agree = || store.remember(&project, &store.snapshot(&project).unwrap()).unwrap();
     let none = [""; 0];
     assert_eq!(changes(), none, "seen for the first time");
@@ -189,7 +189,7 @@ fn covered_project(scratch: &TempDir) -> Project {
 fn a_change_of_each_file_that_runs_is_named() {
     let scratch = TempDir::create();
     let (project, store) = (covered_project(&scratch), store(&scratch));
-    let changes = || store.changes(&project, &store.snapshot(&project).unwrap());
+    let changes = || store.changes(&project, &store.snapshot(&project).unwrap()).unwrap();
     let agree = || store.remember(&project, &store.snapshot(&project).unwrap()).unwrap();
     agree();
     assert_eq!(changes(), [""; 0]);
@@ -242,7 +242,7 @@ fn links_are_followed_and_what_they_lead_to_is_watched() {
     symlink("nowhere", project.root().join(".pi/extensions/dangling")).unwrap();
     store.remember(&project, &store.snapshot(&project).unwrap()).unwrap();
     scratch.write("home/w/p/tools/lib.js", "2");
-    let changes = store.changes(&project, &store.snapshot(&project).unwrap());
+    let changes = store.changes(&project, &store.snapshot(&project).unwrap()).unwrap();
     assert!(changes.contains(&".pi/extensions/linked/lib.js".to_owned()), "{changes:?}");
 }
 
@@ -256,7 +256,7 @@ fn only_the_first_files_are_watched_and_dependencies_come_last() {
     scratch.write("home/w/p/.pi/extensions/z/index.js", "1");
     let prints = store.snapshot(&project).unwrap().prints;
     assert_eq!(prints.len(), 2001);
-    assert!(prints.contains_key("more") && prints.contains_key(".pi/extensions/z/index.js"));
+    assert!(prints.contains_key("/further files") && prints.contains_key(".pi/extensions/z/index.js"));
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn consent_is_to_what_was_there() {
 fn a_project_that_ran_nothing_is_known_too() {
     let scratch = TempDir::create();
     let (project, store) = (project(&scratch), store(&scratch));
-    let changes = || store.changes(&project, &store.snapshot(&project).unwrap());
+    let changes = || store.changes(&project, &store.snapshot(&project).unwrap()).unwrap();
     assert_eq!(changes(), [""; 0]);
     scratch.write("home/w/p/.pi/extensions/x.js", "1");
     assert_eq!(changes(), [".pi/extensions/x.js (new)"]);
@@ -352,4 +352,95 @@ fn a_settings_file_that_is_a_pipe_is_an_error_and_no_wait() {
         store.snapshot(&project).unwrap().settings,
         Err("could not be read: not a regular file".into())
     );
+}
+
+#[test]
+fn files_that_commands_name_are_watched() {
+    let scratch = TempDir::create();
+    let (project, store) = (project(&scratch), store(&scratch));
+    for name in ["my hook.sh", "server.sh", "hook", "env", "a.sh", "b.sh", "data.json"] {
+        scratch.write(&format!("home/w/p/tools/{name}"), "1");
+    }
+    scratch.write("home/w/p/tools/ext/e.sh", "1");
+    let check = |settings: serde_json::Value, servers: serde_json::Value, expected: &[&str]| {
+        scratch.write("home/w/p/.pi/settings.json", settings.to_string());
+        scratch.write("home/w/p/.pi/mcp.json", serde_json::json!({ "mcpServers": servers }).to_string());
+        let prints = store.snapshot(&project).unwrap().prints;
+        let files: Vec<&str> = prints.keys().filter_map(|name| name.strip_prefix("tools/")).collect();
+        assert_eq!(files, expected, "{settings} {servers}");
+    };
+    let hook = |command: &str| serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}});
+    let none = || serde_json::json!({});
+    check(hook("sh \"tools/my hook.sh\""), none(), &["my hook.sh"]);
+    check(hook("sh -c 'sh tools/a.sh tools/data.json'"), none(), &["a.sh"]);
+    check(hook("sh tools/hook; . tools/env"), none(), &["env", "hook"]);
+    check(hook("cd tools && sh ./hook x"), none(), &["hook"]);
+    check(
+        hook("for f in tools/*.sh; do sh $f; done"),
+        none(),
+        &["a.sh", "b.sh", "env", "hook", "my hook.sh", "server.sh"],
+    );
+    check(hook("${PI_PROJECT_DIR}/tools/a.sh"), none(), &["a.sh"]);
+    check(none(), serde_json::json!({"s": {"command": "sh", "args": ["tools/my hook.sh"]}}), &["my hook.sh"]);
+    check(
+        none(),
+        serde_json::json!({"s": {"command": "sh", "args": ["server.sh"], "cwd": "tools"}}),
+        &["server.sh"],
+    );
+    check(
+        none(),
+        serde_json::json!({"s": {"command": "sh", "args": ["../../etc/passwd", "/etc/passwd"]}}),
+        &[],
+    );
+    scratch.write(
+        "home/w/p/.pi/extensions/x/pi-extension.json",
+        r#"{"command": "../../../tools/hook", "args": ["../../../tools/ext/e.sh"]}"#,
+    );
+    check(none(), none(), &["ext/e.sh", "hook"]);
+}
+
+#[test]
+fn a_look_at_a_project_ends() {
+    use std::os::unix::fs::symlink;
+    let scratch = TempDir::create();
+    let (project, store) = (project(&scratch), store(&scratch));
+    scratch.write("home/w/p/.pi/extensions/x.js", "1");
+    // Its size is nothing, and reading it has no end.
+    symlink("/proc/self/pagemap", project.root().join(".pi/extensions/endless.js")).unwrap();
+    // Two links in each of many folders.
+    for number in 0..24 {
+        let folder = project.root().join(format!("deep/{number}"));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["a", "b"] {
+            symlink(format!("../{}", number + 1), folder.join(name)).unwrap();
+        }
+    }
+    scratch.write("home/w/p/deep/24/last.js", "1");
+    symlink("../../deep/0", project.root().join(".pi/extensions/maze")).unwrap();
+    let prints = store.snapshot(&project).unwrap().prints;
+    assert_eq!(prints.keys().filter(|name| name.ends_with("last.js")).count(), 1);
+}
+
+#[test]
+fn a_damaged_memory_of_projects_asks() {
+    let scratch = TempDir::create();
+    let (project, store) = (project(&scratch), store(&scratch));
+    scratch.write("home/w/p/.pi/extensions/x.js", "1");
+    let changes = || store.changes(&project, &store.snapshot(&project).unwrap());
+    assert_eq!(changes(), Ok(Vec::new()), "seen for the first time");
+    let whole = fs::read_to_string(&store.surfaces).unwrap();
+    for damaged in ["", "{", "[]", whole.trim_end().strip_suffix('}').unwrap()] {
+        fs::write(&store.surfaces, damaged).unwrap();
+        assert_eq!(changes(), Ok(vec![".pi/extensions/x.js (new)".to_owned()]), "{damaged}");
+    }
+    // Projects that the file named once are asked about, too.
+    let other = Project::new(scratch.path(), None);
+    store.remember(&other, &store.snapshot(&other).unwrap()).unwrap();
+    assert_eq!(changes().unwrap().len(), 1);
+    store.remember(&project, &store.snapshot(&project).unwrap()).unwrap();
+    assert_eq!(changes(), Ok(Vec::new()));
+    // What cannot be remembered is said.
+    fs::remove_file(&store.surfaces).unwrap();
+    fs::create_dir(&store.surfaces).unwrap();
+    assert!(store.snapshot(&project).is_err());
 }

@@ -287,11 +287,10 @@ impl Compactor<'_> {
             let known = self.services.registry.find(provider, id);
             let known = known.filter(|_| self.services.usable(provider));
             known.or_else(|| {
-                let env = self.services.credentials.env();
-                let is_local = provider == local::PROVIDER;
+                let is_local = local::is_provider(provider);
                 // All servers are allowed, since the setting names a local model.
-                let found =
-                    is_local.then(|| local::discover(env, patience(LOCAL_LIMIT), &local::Allowed::All))?;
+                let env = is_local.then(|| self.services.credentials.local_env())?;
+                let found = local::discover(&env, patience(LOCAL_LIMIT), &local::Allowed::All);
                 found.find(&wanted).map(|offer| offer.model.clone())
             })
         });

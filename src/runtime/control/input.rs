@@ -93,6 +93,16 @@ impl Control {
         self.hooked().0.iter().for_each(|hooks| hooks.settle());
     }
 
+    /// True while handlers are being started that may add to the session.
+    pub fn has_hooks_to_come(&self) -> bool {
+        self.hooked().0.iter().any(|hooks| hooks.is_to_come())
+    }
+
+    /// Waits until all handlers have been started, for a time that a person waits.
+    pub fn await_hooks(&self, cancel: &CancelToken) {
+        self.hooked().0.iter().for_each(|hooks| hooks.await_all(cancel));
+    }
+
     pub(crate) fn close_hooks(&self) {
         self.hooked().0.iter().for_each(|hooks| hooks.close());
     }

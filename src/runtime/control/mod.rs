@@ -43,9 +43,9 @@ use crate::llm::context::Head;
 use crate::llm::message::{Block, Content, Usage, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
-use crate::runtime::job::kept::Kept;
 use crate::session::Conversation;
 use crate::tools::job::Jobs;
+use crate::tools::kept_job::Kept;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
 use serde_json::{Map, Value};
@@ -372,6 +372,14 @@ impl Control {
             (true, _) => Some("the current response"),
             (false, true) => Some("compaction"),
             (false, false) => None,
+        }
+    }
+
+    /// Refuses a reload while a response or a compaction runs.
+    pub fn may_reload(&self) -> Result<(), String> {
+        match self.work_under_way() {
+            Some(work) => Err(format!("Wait for {work} to finish before reloading.")),
+            None => Ok(()),
         }
     }
 

@@ -10,7 +10,8 @@ use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::ToolSpec;
 use crate::tools::bash;
-use crate::tools::job::{Job, Start, Until, Waited};
+use crate::tools::job::{Job, Start, Until, Waited, first_line};
+use crate::tools::kept_job;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -145,7 +146,7 @@ impl Tool for Bash {
         let control = self.control.upgrade().ok_or_else(ToolError::aborted)?;
         let command = call.arguments.get("command").and_then(Value::as_str).unwrap_or_default();
         if control.kept_jobs().is_on() {
-            let job = control.kept_jobs().start(&control, command)?;
+            let job = kept::start(&control, command)?;
             return Ok(ToolOutput::text(started(&job)).with_details(json!({ "job": job })));
         }
         let job = start(&control, command)?;
@@ -183,7 +184,7 @@ pub fn start_kept(
     on_end: impl FnOnce(&str, &str) + Send + 'static,
 ) -> Result<Arc<Job>, String> {
     let on_end = move |job: &Job| on_end(&job.id, &job.status());
-    start_in(control, command, folder, kept::PREFIX, Box::new(on_end))
+    start_in(control, command, folder, kept_job::PREFIX, Box::new(on_end))
 }
 
 fn start_in(
@@ -230,7 +231,7 @@ pub fn act(
         "start" => {
             let command = text("command").ok_or("command is needed")?;
             let job = match control.kept_jobs().is_on() {
-                true => control.kept_jobs().start(control, command)?,
+                true => kept::start(control, command)?,
                 false => one_to_json(&*start(control, command)?),
             };
             return Ok(started(&job));
@@ -239,7 +240,7 @@ pub fn act(
         _ => return Err(format!("There is no op {op:?}; there are list, tail, wait, send and stop")),
     }
     let id = text("job").ok_or("job is needed: the id of one, such as j1")?;
-    let is_elsewhere = id.starts_with(kept::PREFIX) && control.jobs().find(id).is_err();
+    let is_elsewhere = id.starts_with(kept_job::PREFIX) && control.jobs().find(id).is_err();
     if is_elsewhere {
         return control.kept_jobs().act(id, arguments, cancel);
     }
@@ -279,15 +280,6 @@ pub fn act(
         }
         _ => tail(job.status()),
     })
-}
-
-fn first_line(command: &str) -> String {
-    const MOST: usize = 100;
-    let line = command.lines().next().unwrap_or_default();
-    match line.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}...", line.get(..at).unwrap_or_default()),
-        None => line.to_owned(),
-    }
 }
 
 /// The jobs of a session for other programs, oldest first.

@@ -24,6 +24,7 @@ pub use target::Target;
 
 use crate::agent::call::Describe;
 use crate::session::error::SessionError;
+use crate::session::index::Kind;
 use crate::session::log::Log;
 use crate::session::notice::Notice;
 use std::ffi::OsString;
@@ -82,7 +83,7 @@ pub struct Options {
 pub enum ExportError {
     /// The session is not stored in a file.
     InMemory,
-    /// The session has no entries.
+    /// The session has a model and a name at most.
     Nothing,
     Session(SessionError),
     Write {
@@ -172,7 +173,8 @@ pub fn export_live(
     describe: Describe<'_>,
 ) -> Result<PathBuf, ExportError> {
     let file = log.path().ok_or(ExportError::InMemory)?;
-    if log.index().slots.is_empty() {
+    let is_begun = |kind| !matches!(kind, Kind::ModelChange | Kind::ThinkingLevelChange | Kind::SessionInfo);
+    if !log.index().slots.iter().any(|slot| is_begun(slot.kind)) {
         return Err(ExportError::Nothing);
     }
     let path = path.map_or_else(|| default_name(file, Format::Html), Path::to_owned);

@@ -16,6 +16,7 @@ mod recall;
 mod undo;
 mod unit;
 mod view;
+mod vim;
 
 use super::key::{Action as Event, Code, Key, Modifiers};
 use super::keymap::{self, Action, Keymap};
@@ -28,6 +29,7 @@ use std::ops::Range;
 use undo::{Edit, Undo};
 
 pub use recall::Searching;
+pub use vim::Mode;
 
 /// Result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct Editor {
     view: view::Window,
     /// Number of changes of the text.
     changes: u64,
+    /// The keys of vim, if they are used.
+    vim: Option<vim::Vim>,
 }
 
 /// The kind of the previous action, if it affects the next.
@@ -190,6 +194,7 @@ impl Editor {
         }
         let changes = self.changes;
         let outcome = self.dispatch(key, keymap);
+        self.keep_on_character();
         match outcome {
             Outcome::Handled if self.changes != changes => Outcome::Edited,
             outcome => outcome,
@@ -219,6 +224,9 @@ impl Editor {
                 self.jump_to(letter, jump);
                 return Outcome::Handled;
             }
+        }
+        if let Some(outcome) = self.vim_key(key, keymap) {
+            return outcome;
         }
         match action {
             // Where Enter makes lines and Shift+Enter sends, a backslash sends too.
@@ -425,7 +433,7 @@ impl Editor {
     fn take_back(&mut self) {
         self.recall.stop();
         self.settle();
-        if let Some(edit) = self.undo.undo() {
+        for edit in self.undo.undo() {
             self.revert(&edit);
         }
     }
@@ -439,7 +447,7 @@ impl Editor {
     fn do_again(&mut self) {
         self.recall.stop();
         self.settle();
-        if let Some(edit) = self.undo.redo() {
+        for edit in self.undo.redo() {
             let range = edit.at..edit.at.after(&edit.removed);
             self.apply(range, &edit.inserted);
             self.move_to(edit.after);
@@ -455,6 +463,7 @@ impl Editor {
         self.recall.stop();
         self.apply(Position::default()..self.buffer.end(), "");
         self.undo.clear();
+        self.begin_in_insert_mode();
         match text.is_empty() {
             true => Outcome::Handled,
             false => Outcome::Submit(text),

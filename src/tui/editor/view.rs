@@ -4,6 +4,7 @@ use super::Editor;
 use super::buffer::Position;
 use crate::tui::line::Line;
 use crate::tui::style::Style;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The visible part of an editor.
@@ -81,6 +82,23 @@ impl Editor {
     }
 
     fn draw(&self, line: usize, range: &Range<usize>, text: Style, marker: Style) -> Line {
+        let row = self.draw_plain(line, range, text, marker);
+        let Some(selected) = self.selection() else {
+            return row;
+        };
+        // As it is drawn: some characters are shown as others.
+        let byte = |place: Position| {
+            let byte = match place.line.cmp(&line) {
+                Ordering::Less => range.start,
+                Ordering::Equal => place.byte.clamp(range.start, range.end),
+                Ordering::Greater => range.end,
+            };
+            self.draw_plain(line, &(range.start..byte), text, marker).text().len()
+        };
+        row.inverted(byte(selected.start)..byte(selected.end))
+    }
+
+    fn draw_plain(&self, line: usize, range: &Range<usize>, text: Style, marker: Style) -> Line {
         let own = self.buffer.line(line);
         let mut drawn = Line::new();
         let mut at = range.start;

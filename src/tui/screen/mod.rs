@@ -13,6 +13,7 @@
 //! The output is one string in a synchronized update, so that no partial frame is visible. The caller writes
 //! it, and queries the size.
 
+use super::bidi;
 use super::line::{Line, Span};
 use super::style::Depth;
 use super::width::clusters;
@@ -33,6 +34,8 @@ pub struct Abilities {
     pub hyperlinks: bool,
     /// True if synchronized updates are supported; other terminals ignore their marks.
     pub synchronized: bool,
+    /// True if the terminal does not put right-to-left text into its order.
+    pub reorders: bool,
     /// True if no sequences are supported, only characters and carriage return.
     pub is_dumb: bool,
 }
@@ -178,7 +181,7 @@ impl Screen {
         self.size = size;
         let live = self.frame(live);
         let room = size.rows.saturating_sub(live.len());
-        let tail: Vec<Line> = tail.iter().flat_map(|line| wrap(line, size.columns)).collect();
+        let tail = self.rows(tail);
         // Row by row: some terminals put a screen that is cleared at once into the scrollback.
         out.push_str("\x1b[H");
         let tail = tail.get(tail.len().saturating_sub(room)..);
@@ -325,7 +328,21 @@ impl Screen {
     fn frame(&self, lines: &[Line]) -> Vec<Line> {
         let first = lines.len().saturating_sub(self.size.rows);
         let seen = lines.get(first..).unwrap_or_default();
-        seen.iter().map(|line| line.cut(self.size.columns)).collect()
+        seen.iter().map(|line| self.ordered(line.cut(self.size.columns))).collect()
+    }
+
+    /// The rows of printed lines.
+    fn rows(&self, lines: &[Line]) -> Vec<Line> {
+        let rows = lines.iter().flat_map(|line| wrap(line, self.size.columns));
+        rows.map(|row| self.ordered(row)).collect()
+    }
+
+    /// A row in the order in which it is read.
+    fn ordered(&self, row: Line) -> Line {
+        match self.abilities.reorders {
+            true => bidi::reordered(&row).unwrap_or(row),
+            false => row,
+        }
     }
 
     fn finish(&self, out: String) -> String {
@@ -343,7 +360,7 @@ impl Screen {
         let again = std::mem::take(&mut self.covered);
         let mut rows = self.above.split_off(self.above.len() - again);
         self.top = self.top.map(|top| top.saturating_sub(again));
-        rows.extend(above.iter().flat_map(|line| wrap(line, self.size.columns)));
+        rows.extend(self.rows(above));
         let (count, live) = (rows.len(), self.shown.len());
         let over = count.min(live.saturating_sub(next));
         let added = count - over;
@@ -547,5 +564,7 @@ fn common_text(a: &str, b: &str) -> (usize, usize) {
     (bytes, cells)
 }
 
+#[cfg(test)]
+pub(crate) mod emulator;
 #[cfg(test)]
 mod tests;

@@ -1,70 +1,9 @@
 //! Every frame is checked in a terminal emulator.
 
+use super::emulator::{Terminal, cells, narrowed, plain};
 use super::*;
 use crate::tui::style::{Color, Style};
 use proptest::prelude::*;
-use std::num::NonZero;
-
-fn cells(count: usize) -> NonZero<u16> {
-    NonZero::new(u16::try_from(count).unwrap()).unwrap()
-}
-
-struct Terminal {
-    screen: Screen,
-    parser: vt100::Parser,
-    written: usize,
-}
-
-impl Terminal {
-    fn new(columns: usize, rows: usize) -> Self {
-        let abilities = Abilities { synchronized: true, ..Abilities::default() };
-        let parser = vt100::Parser::new(cells(rows), cells(columns), 1000);
-        Self { screen: Screen::new(Size { columns, rows }, abilities), parser, written: 0 }
-    }
-
-    fn draw(&mut self, above: &[&str], live: &[Line]) {
-        let above: Vec<Line> = above.iter().map(|text| plain(text)).collect();
-        let out = self.screen.draw(&above, live);
-        self.written = out.len();
-        self.parser.process(out.as_bytes());
-    }
-
-    /// The rows on screen, without empty ones at the end.
-    fn rows(&self) -> Vec<String> {
-        let columns = self.parser.screen().size().1.get();
-        let mut rows: Vec<String> = self.parser.screen().rows(0, columns).collect();
-        while rows.last().is_some_and(String::is_empty) {
-            rows.pop();
-        }
-        rows
-    }
-
-    /// All printed lines and the live region.
-    fn everything(&mut self) -> Vec<String> {
-        let rows = self.parser.screen().size().0.get();
-        let mut all = Vec::new();
-        self.parser.screen_mut().set_scrollback(usize::MAX);
-        let mut back = self.parser.screen().scrollback();
-        while back > 0 {
-            self.parser.screen_mut().set_scrollback(back);
-            let count = back.min(usize::from(rows));
-            let columns = self.parser.screen().size().1.get();
-            all.extend(self.parser.screen().rows(0, columns).take(count));
-            back -= count;
-        }
-        self.parser.screen_mut().set_scrollback(0);
-        all.extend(self.rows());
-        all
-    }
-
-    fn cursor(&self) -> (u16, u16) {
-        self.parser.screen().cursor_position()
-    }
-}
-
-fn plain(text: &str) -> Line {
-    Line::of(text, Style::PLAIN)
-}
 
 fn lines(texts: &[&str]) -> Vec<Line> {
     texts.iter().map(|text| plain(text)).collect()
@@ -275,34 +214,6 @@ fn after_a_change_of_width_only_what_is_live_is_drawn_again() {
         let all = terminal.everything().join("").replace(' ', "");
         assert_eq!(all, expected.replace("seven", "seveneight"), "{from} {to} {rows}");
     }
-}
-
-/// A terminal in fewer columns that moves rows into the scrollback for those that it wraps, as tmux does, though
-/// rows are free below the cursor.
-fn narrowed(old: &mut Terminal, columns: usize) -> vt100::Parser {
-    let rows = usize::from(old.parser.screen().size().0.get());
-    let (cursor, column) = old.cursor();
-    let seen = old.rows().len();
-    let mut all = old.everything();
-    let back = all.len() - seen;
-    all.resize(back + rows, String::new());
-    let mut written: Vec<String> = Vec::new();
-    let mut place = 0;
-    for (row, text) in all.iter().enumerate() {
-        if row == back + usize::from(cursor) {
-            place = written.len() + usize::from(column) / columns;
-        }
-        let letters: Vec<char> = text.chars().collect();
-        match letters.is_empty() {
-            true => written.push(String::new()),
-            false => written.extend(letters.chunks(columns).map(|part| part.iter().collect())),
-        }
-    }
-    let mut new = vt100::Parser::new(cells(rows), cells(columns), 1000);
-    new.process(written.join("\r\n").as_bytes());
-    let row = (place + rows).saturating_sub(written.len()) + 1;
-    new.process(format!("\x1b[{row};{}H", usize::from(column) % columns + 1).as_bytes());
-    new
 }
 
 #[test]

@@ -151,8 +151,15 @@ impl Theme {
         let is_own = |(name, color): &(&str, fn(Role) -> Color)| {
             self.name == *name && Role::ALL.iter().all(|role| self.color(*role) == color(*role))
         };
-        if let Some((name, _)) = built_in.iter().find(|theme| is_own(theme)) {
-            let is_light = *name == "light";
+        let own = built_in.iter().find(|theme| is_own(theme)).map(|(name, _)| *name == "light");
+        let is_light = match self.color(Role::UserMessageBg) {
+            // It has blocks if the terminal has told its background.
+            Color::Rgb(red, green, blue) if self.name == SYSTEM => {
+                Some(Backdrop::of(red, green, blue) == Backdrop::Light)
+            }
+            _ => own,
+        };
+        if let Some(is_light) = is_light {
             for (color, role) in self.colors.iter_mut().zip(Role::ALL) {
                 *color = limited::color(is_light, role, depth).unwrap_or(*color);
             }
@@ -222,13 +229,7 @@ fn luminance(color: [u8; 3]) -> f64 {
 pub const SYSTEM: &str = "system";
 
 /// The theme name of the setting `theme` for a background; `None` if it is neither a name nor a pair.
-pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
-    let Some(setting) = setting else {
-        return Some(match backdrop {
-            Backdrop::Dark => "dark",
-            Backdrop::Light => "light",
-        });
-    };
+pub fn choose(setting: &str, backdrop: Backdrop) -> Option<&str> {
     let Some((light, dark)) = setting.split_once(PAIR) else {
         return Some(setting);
     };

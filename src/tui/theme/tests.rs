@@ -124,14 +124,13 @@ fn functions_of_lightness_and_hue_are_colours() {
 #[test]
 fn the_background_decides_unless_the_setting_does() {
     for (setting, light, dark) in [
-        (None, Some("light"), Some("dark")),
-        (Some("system"), Some("system"), Some("system")),
-        (Some("mine"), Some("mine"), Some("mine")),
-        (Some("day/night"), Some("day"), Some("night")),
-        (Some(" day / night "), Some("day"), Some("night")),
-        (Some("a/b/c"), None, None),
-        (Some("a/"), None, None),
-        (Some("/b"), None, None),
+        ("system", Some("system"), Some("system")),
+        ("mine", Some("mine"), Some("mine")),
+        ("day/night", Some("day"), Some("night")),
+        (" day / night ", Some("day"), Some("night")),
+        ("a/b/c", None, None),
+        ("a/", None, None),
+        ("/b", None, None),
     ] {
         assert_eq!(choose(setting, Backdrop::Light), light, "{setting:?}");
         assert_eq!(choose(setting, Backdrop::Dark), dark, "{setting:?}");
@@ -204,4 +203,28 @@ fn our_own_themes_can_be_read() {
             assert!(found >= 4.5, "{} {} on {}: {found:.2}", theme.name, text.name(), behind.name());
         }
     }
+}
+
+/// With fewer colours, states stay apart in the terminal's own colours, too.
+#[test]
+fn the_system_theme_tells_states_apart_at_every_depth() {
+    for (front, ground) in [([220; 3], [20; 3]), ([30; 3], [250; 3])] {
+        let palette = std::array::from_fn(|number| match number {
+            1 | 9 => [205, 49, 49],
+            2 | 10 => [13, 188, 121],
+            _ => [128; 3],
+        });
+        let theme = system::Colors::new(front, ground, palette).theme();
+        for depth in [Depth::True, Depth::Indexed, Depth::Sixteen] {
+            let theme = theme.clone().within(depth);
+            assert_ne!(theme.color(Role::Success), theme.color(Role::Error), "{depth:?}");
+            if depth > Depth::Sixteen {
+                let block = |role| theme.color(role);
+                assert_ne!(block(Role::ToolSuccessBg), block(Role::ToolErrorBg), "{depth:?}");
+            }
+        }
+    }
+    let unknown = system::Colors::default().theme();
+    assert_eq!(unknown.color(Role::Success), Color::Indexed(2));
+    assert_eq!(unknown.color(Role::Error), Color::Indexed(1));
 }

@@ -5,6 +5,7 @@ mod hostile;
 mod part;
 mod provider;
 mod rpc;
+mod sign_in;
 mod trust;
 
 use crate::agent::World;

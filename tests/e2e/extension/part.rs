@@ -62,7 +62,7 @@ const DRAWS: &str = r##"
     *'"method":"component.input"'*'"component":"o"'*) call c ui.close '{"component":"o","result":7}' ;;
     *'"method":"command.run"'*editor*) call s ui.setEditor '{"component":"e"}'; ok null ;;
     *'"method":"command.run"'*back*) call s ui.setEditor '{}'; ok null ;;
-    *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"}}' ;;
+    *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"},"blocked":{"kind":"question","message":"Pick"}}' ;;
     *'"id":"o"'*) ok null "$cmd" ;;
     *'"method":"command.complete"'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
     *'"method":"command.run"'*said*) call m session.sendMessage '{"message":{"customType":"mine","content":"plain text","display":true}}'; ok null ;;
@@ -89,7 +89,7 @@ fn drawing() -> Value {
 /// A screen once the extension of `DRAWS` has begun.
 fn drawn(world: &World) -> Screen {
     install(world, "draws", &drawing(), DRAWS);
-    let screen = started(world, "");
+    let screen = Screen::start(world.pi().words("--model mock/m1").env("PI_PROGRAM_STATUS", "1"));
     screen.wait_until("the completer is there", |_| log(world).iter().any(|message| message["id"] == "p"));
     screen
 }
@@ -105,7 +105,11 @@ fn an_overlay_stands_over_the_screen_until_it_is_closed() {
     screen.type_keys("x");
     screen.wait_until_gone("OVER");
     assert_eq!(answer(&world, "o")["result"], json!({"result": 7}));
-    screen.quit();
+    // The terminal is told that the overlay waits for the user.
+    let raw = screen.quit();
+    let blocked = raw.split("\x1b]7501;").filter(|rest| rest.starts_with("state=blocked"));
+    let blocked: Vec<&str> = blocked.filter_map(|rest| rest.split('\x1b').next()).collect();
+    assert_eq!(blocked, ["state=blocked:app=pi:kind=question:msg=UGljaw=="]);
 }
 
 #[test]
@@ -145,6 +149,57 @@ fn messages_entries_and_calls_are_drawn_by_their_extension() {
 }
 
 #[test]
+fn a_session_that_is_opened_again_is_drawn_by_its_extension() {
+    let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    let screen = drawn(&world);
+    screen.send("/show said");
+    screen.wait_for("drawn: a message");
+    screen.send("/show entry");
+    screen.wait_for("drawn: an entry");
+    screen.send("hi");
+    screen.wait_for("done");
+    screen.quit();
+    let screen = started(&world, "-c");
+    let parts =
+        ["drawn: a message", "drawn: an entry", "✓ drawn: hello is called", "drawn: its result", "done"];
+    // A part that is not drawn yet stands there in pi's own form.
+    screen.wait_until("all is drawn", |shown| {
+        parts.iter().all(|part| shown.contains(part))
+            && !shown.contains("plain text")
+            && !shown.contains("Hello Ada.")
+    });
+    screen.quit();
+}
+
+#[test]
+fn markdown_is_changed_before_it_is_shown_and_stays_as_it_was_in_the_session() {
+    let (world, _server) = world([Reply::text("the plain answer")]);
+    let arms = r#"
+    *'"method":"markdown.transform"'*'"messageType":"user"'*) ok '{"text":"another **prompt**"}' ;;
+    *'"method":"markdown.transform"'*'"isStreaming":false'*) ok '{"text":"the changed answer"}' ;;
+    *'"method":"markdown.transform"'*) ok '{"text":"it grows"}' ;;
+"#;
+    let fields = json!({"events": ["session_start"], "markdownTransformers": [{}]});
+    install(&world, "changes", &fields, arms);
+    let changed = |shown: &str| {
+        ["another prompt", "the changed answer"].iter().all(|part| shown.contains(part))
+            && !shown.contains("the plain answer")
+            && !shown.contains("as typed")
+    };
+    let screen = started(&world, "");
+    screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
+    screen.send("as typed");
+    screen.wait_until("the texts are changed", changed);
+    screen.quit();
+    let stored = std::fs::read_to_string(&world.session_files()[0]).unwrap();
+    assert!(stored.contains("the plain answer") && stored.contains("as typed"), "{stored}");
+    assert!(!stored.contains("the changed answer"));
+    let screen = started(&world, "-c");
+    screen.wait_until("the texts are changed again", changed);
+    screen.quit();
+}
+
+#[test]
 fn an_extension_completes_words_and_arguments() {
     let (world, _server) = world([]);
     let screen = drawn(&world);
@@ -169,8 +224,10 @@ fn keys_are_looked_at_before_they_are_typed() {
     *'"type":"terminal_input"'*'"data":"a"'*) ok '{"data":"b"}' ;;
     *'"type":"terminal_input"'*'"data":"x"'*) ok '{"consume":true}' ;;
 "#;
-    install(&world, "keys", &json!({"events": ["terminal_input"]}), arms);
+    install(&world, "keys", &json!({"events": ["terminal_input", "session_start"]}), arms);
     let screen = started(&world, "");
+    // What is typed before the program has come is not shown to it.
+    screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
     for key in ["q", "a", "x", "q", "a"] {
         screen.type_keys(key);
     }

@@ -1,12 +1,14 @@
 //! Extensions and a client of RPC mode: commands, questions, calls.
 
-use super::{hello, install, log};
+use super::{fifo, hello, install, log};
 use crate::agent::World;
-use crate::server::{PATIENCE, Reply};
+use crate::server::{PATIENCE, Reply, gate};
 use crate::world;
 use pi::client::Client;
 use serde_json::{Value, json};
-use std::process::Stdio;
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 pub fn client(world: &World) -> Client {
     let mut pi = world.pi().words("--mode rpc --model mock/m1");
@@ -141,6 +143,40 @@ const CALLER: &str = r#"
       call q "$method" "$(cat "$HOME/call")" ;;
     *'"id":"q"'*) ok null "$saved" ;;
 "#;
+
+#[test]
+fn a_reload_is_refused_during_a_run() {
+    let (open, held) = gate();
+    let (world, _server) = world([Reply::text("one ").then_wait(held).then_text("two")]);
+    install(&world, "caller", &json!({"commands": [{"name": "call"}]}), CALLER);
+    let mut client = client(&world);
+    client.prompt("hi").unwrap();
+    let refused = calls(&mut client, &world, "session.reload", &json!({})).unwrap_err();
+    assert_eq!(refused, "Wait for the current response to finish before reloading.");
+    open.send(()).unwrap();
+    client.wait_until_settled().unwrap();
+    client.close().unwrap();
+}
+
+#[test]
+fn a_signal_does_not_interrupt_the_end_that_a_closed_stdin_began() {
+    let (world, _server) = world([]);
+    let [begun, go_on] = ["begun", "go-on"].map(|name| world.home().join(name));
+    fifo(&begun);
+    fifo(&go_on);
+    let arms =
+        "    *'\"type\":\"session_shutdown\"'*) : > \"$HOME/begun\"; cat \"$HOME/go-on\"; ok null ;;\n";
+    install(&world, "slow", &json!({"events": ["session_shutdown"]}), arms);
+    let mut pi = world.pi().words("--mode rpc --model mock/m1");
+    pi.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = pi.command().spawn().unwrap();
+    drop(child.stdin.take());
+    File::open(begun).unwrap().read_to_end(&mut Vec::new()).unwrap();
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    drop(File::create(go_on).unwrap());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(log(&world).last().unwrap()["method"], "shutdown");
+}
 
 #[test]
 fn programs_read_and_change_the_session() {

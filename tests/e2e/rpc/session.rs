@@ -130,6 +130,8 @@ fn a_fork_begins_before_a_message_and_a_clone_at_the_end() {
 #[test]
 fn a_conversation_becomes_a_page() {
     let (world, _server, mut client) = start([Reply::text("the answer")]);
+    let reason = super::refusal(&mut client, "export_html", Value::Null);
+    assert_eq!(reason, "Nothing to export yet - start a conversation first");
     client.prompt("one").unwrap();
     client.wait_until_settled().unwrap();
     let exported = client.request("export_html", json!({"outputPath": "page.html"})).unwrap();

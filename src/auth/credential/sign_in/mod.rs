@@ -9,7 +9,7 @@ use super::Credentials;
 use super::file::entry_of;
 use super::store::Store;
 use crate::auth::oauth;
-use crate::auth::oauth::{Clock, Entry, Hosts, Interaction, Method, Setting};
+use crate::auth::oauth::{Clock, Entry, Hosts, Interaction, LentSignIn, Setting, SignIn};
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -60,9 +60,17 @@ impl Credentials {
         self.place.http_proxy = proxy.map(str::to_owned);
     }
 
+    /// Takes the sign-ins of other programs in place of those before. One for a provider of the table comes before
+    /// the table's own.
+    pub fn lend(&mut self, sign_ins: Vec<(String, Arc<dyn LentSignIn>)>) {
+        self.lent = Arc::new(sign_ins);
+    }
+
     /// How to sign in to a provider; `None` if it has no sign-in.
-    pub fn method(provider: &str, configured: &Configured) -> Option<&'static Method> {
-        oauth::method(provider, configured.gateway.as_deref())
+    pub fn method(&self, provider: &str, configured: &Configured) -> Option<SignIn> {
+        let lent = self.lent.iter().find(|(name, _)| name == provider);
+        let lent = lent.map(|(_, lent)| SignIn::Lent(lent.clone()));
+        lent.or_else(|| oauth::method(provider, configured.gateway.as_deref()).map(SignIn::Own))
     }
 
     /// Signs in and stores the credential. `device` is the UUID of this installation, for methods that need one.
@@ -74,7 +82,7 @@ impl Credentials {
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
-        let Some(method) = Self::method(provider, configured) else {
+        let Some(method) = self.method(provider, configured) else {
             let text = format!("There is no sign-in for {provider}; it takes an API key.");
             return Err(StreamError::new(ErrorKind::Auth, text));
         };
@@ -90,7 +98,9 @@ impl Credentials {
             http_proxy: self.place.http_proxy.as_deref(),
         };
         let entry = method.login(&setting, interaction, cancel)?;
-        self.store(provider, entry, cancel)
+        self.store(provider, entry, cancel)?;
+        method.changed();
+        Ok(())
     }
 
     /// Trims and checks a key that the user entered.
@@ -124,6 +134,10 @@ impl Credentials {
             return Ok(false);
         }
         store.draft()?.commit(&entries)?;
+        drop(store);
+        if let Some(method) = self.method(provider, &Configured::default()) {
+            method.changed();
+        }
         Ok(true)
     }
 
@@ -140,9 +154,13 @@ impl Credentials {
 
     /// The stored access token of a sign-in, even if it has expired.
     pub fn stored_token(&self, provider: &str) -> Option<Secret> {
+        self.stored_sign_in(provider)?.get("access").and_then(Value::as_str).map(Secret::new)
+    }
+
+    /// The stored entry of a sign-in.
+    pub fn stored_sign_in(&self, provider: &str) -> Option<Value> {
         let entries = self.file.entries().ok()?;
-        let entry = entries.get(provider).filter(|entry| is_sign_in(entry))?;
-        entry.get("access").and_then(Value::as_str).map(Secret::new)
+        entries.get(provider).filter(|entry| is_sign_in(entry)).cloned()
     }
 
     /// The ids of the models that an account may use, by provider. A provider whose sign-in lists no models
@@ -216,7 +234,7 @@ impl Credentials {
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
         let again = format!("Sign in again: pi auth login {provider}");
-        let Some(method) = Self::method(provider, configured) else {
+        let Some(method) = self.method(provider, configured) else {
             let text = format!("The sign-in for {provider} has expired, and pi cannot renew it. {again}");
             return Err(StreamError::new(ErrorKind::Auth, text));
         };
@@ -277,7 +295,7 @@ impl Credentials {
 struct Renewal {
     path: PathBuf,
     provider: String,
-    method: &'static Method,
+    method: SignIn,
     gateway: Option<String>,
     env: Env,
     place: Place,
@@ -310,7 +328,10 @@ impl Renewal {
         };
         // An abort no longer ends the renewal; only its time limit does.
         self.method.renew(&setting, entry, &CancelToken::new())?;
-        draft.commit(&entries)
+        draft.commit(&entries)?;
+        drop(store);
+        self.method.changed();
+        Ok(())
     }
 }
 

@@ -23,8 +23,9 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
                 return spaced(lines);
             }
             let label = format!("[{}]", custom.custom_type);
-            let text = markdown(&custom.content.text(), look, Role::CustomMessageText);
-            summary_box(&label, text, look)
+            let text = custom.content.text();
+            let text = look.transformed("custom", &text, boxed_width(look), None);
+            summary_box(&label, markdown(&text, look, Role::CustomMessageText), look)
         }
         AgentMessage::CompactionSummary(summary) => compaction(&summary.summary, summary.tokens_before, look),
         AgentMessage::BranchSummary(branch) => {
@@ -46,14 +47,11 @@ fn custom_drawing(custom: &CustomMessage, look: &Look<'_>) -> Option<(Option<Vec
     look.drawn(part, || json!({"message": custom}))
 }
 
-/// True if an extension draws the message, and has not yet.
-pub fn is_awaited(message: &AgentMessage, look: &Look<'_>) -> bool {
-    match message {
-        AgentMessage::Custom(custom) if custom.display => {
-            matches!(custom_drawing(custom, look), Some((_, false)))
-        }
-        _ => false,
-    }
+/// True if an extension draws the message or changes its text, and has not yet.
+pub fn is_awaited(shown: &AgentMessage, look: &Look<'_>) -> bool {
+    let awaited = look.drawings.awaited();
+    message(shown, look);
+    look.drawings.awaited() > awaited
 }
 
 /// What an extension draws of an entry of its own; empty if nobody draws it.
@@ -87,7 +85,8 @@ fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
             wrap(&label, boxed_width(look))
         }
         true => {
-            let text = format!("**{}**\n\n{}", skill.name, skill.content);
+            let content = look.transformed("custom", skill.content, boxed_width(look), None);
+            let text = format!("**{}**\n\n{content}", skill.name);
             let mut lines = wrap(&label, boxed_width(look));
             lines.extend(markdown(&text, look, Role::CustomMessageText));
             lines
@@ -104,7 +103,7 @@ fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
         false => {
             let background = look.style(Role::UserMessageBg);
             // Lines stay as they were typed.
-            let text = text.trim().replace('\n', "  \n");
+            let text = text.trim();
             let mark = match (look.is_plain, look.has_backgrounds) {
                 (true, _) => "You: ",
                 (false, false) => "> ",
@@ -112,6 +111,7 @@ fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
             };
             let room = look.within(look.width.saturating_sub(mark.len()).max(1));
             let style = look.style(Role::Accent).with(Attributes::BOLD);
+            let text = look.transformed("user", text, boxed_width(&room), None).replace('\n', "  \n");
             let mut lines = markdown(&text, &room, Role::UserMessageText);
             if !mark.is_empty() {
                 let mut before = Line::of(mark, style);
@@ -134,7 +134,10 @@ pub fn compaction(text: &str, tokens_before: u64, look: &Look<'_>) -> Vec<Line> 
 
 fn summary(label: &str, closed: &str, head: &str, text: &str, look: &Look<'_>) -> Vec<Line> {
     let lines = match look.is_open {
-        true => markdown(&format!("{head}\n\n{text}"), look, Role::CustomMessageText),
+        true => {
+            let text = look.transformed("summary", text, boxed_width(look), None);
+            markdown(&format!("{head}\n\n{text}"), look, Role::CustomMessageText)
+        }
         false => {
             let mut line = Line::of(closed, look.style(Role::CustomMessageText));
             line.push(&to_expand(look), look.style(Role::Dim));
@@ -191,6 +194,24 @@ pub fn answer_look<'a>(is_thinking: bool, look: &Look<'a>) -> markdown_view::Loo
         false => look.style(Role::Text),
     };
     look.markdown(look.width.saturating_sub(2 * look.pad).max(1), base)
+}
+
+/// The name by which extensions know the text or the thinking of an answer.
+pub fn surface(is_thinking: bool) -> &'static str {
+    match is_thinking {
+        true => "assistant-thinking",
+        false => "assistant",
+    }
+}
+
+/// A text or thinking as extensions have it shown. `growing`: see [`Look::transformed`].
+pub fn changed(is_thinking: bool, text: &str, growing: Option<(&str, u64)>, look: &Look<'_>) -> Vec<Line> {
+    if is_thinking && look.hides_thinking {
+        return vec![Line::of(look.thinking_label, answer_look(true, look).base)];
+    }
+    let inner = answer_look(is_thinking, look);
+    let text = look.transformed(surface(is_thinking), text.trim(), inner.width, growing);
+    markdown_view::lines(&text, &inner)
 }
 
 /// A text in the look of an answer.

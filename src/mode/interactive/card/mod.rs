@@ -16,8 +16,8 @@ mod tool;
 pub use block::{Weight, notice};
 pub use call::{Call, State};
 pub use message::{
-    answer_look, compaction, ending, entry, grouped, is_awaited, is_entry_awaited, message, reason, text,
-    thinking_label,
+    answer_look, changed, compaction, ending, entry, grouped, is_awaited, is_entry_awaited, message, reason,
+    surface, text, thinking_label,
 };
 pub use picture::Pictures;
 pub use shell::Shell;

@@ -70,7 +70,7 @@ pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
 
 fn way_label(method: &SignInMethod) -> &str {
     match method.way {
-        Way::SignIn if !method.label.is_empty() => method.label,
+        Way::SignIn if !method.label.is_empty() => &method.label,
         Way::SignIn => WITH_ACCOUNT,
         Way::Key => WITH_KEY,
     }

@@ -116,7 +116,24 @@ pub const ALIASES: &[(&str, &str)] =
 
 /// Commands that the reference does not have. A command of an extension takes the place of one of these, and of an
 /// alias, so that extensions of the reference have the names that they count on.
-const GIVE_WAY: &[&str] = &["undo", "todo", "tools", "help", "init", "review", "diff"];
+const GIVE_WAY: &[&str] = &[
+    "agents",
+    "btw",
+    "context",
+    "diff",
+    "handoff",
+    "help",
+    "init",
+    "jobs",
+    "permissions",
+    "plan",
+    "review",
+    "rewind",
+    "theme",
+    "todo",
+    "tools",
+    "undo",
+];
 
 const INIT: &str = "Look at this project: its build files, its layout, its tests and its conventions. Then write a \
     short AGENTS.md in its root that tells a coding agent what it needs: how to build, test and check, where things \
@@ -303,4 +320,19 @@ pub fn reloaded(app: &mut App, was_trusted: bool) {
 
 fn hotkeys(app: &mut App, _: &str) {
     app.open(dialog::hotkeys::hotkeys(&app.config.keymap));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_that_the_reference_lacks_gives_way_to_extensions() {
+        let reference = "changelog clone compact copy export fork hotkeys import login logout model name new quit \
+            reload resume scoped-models session settings share thinking tree trust";
+        let is_own = |name: &&str| !reference.split_whitespace().any(|known| known == *name);
+        let mut own: Vec<&str> = COMMANDS.iter().map(|command| command.name).filter(is_own).collect();
+        own.sort_unstable();
+        assert_eq!(own, GIVE_WAY);
+    }
 }

@@ -68,7 +68,7 @@ fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Que
     let look = store.snapshot(&project).ok()?;
     let is_preset = matches!(config.settings.default_project_trust(), "always" | "never");
     let changes = match store.find(&project) {
-        Ok(Some(entry)) if entry.is_trusted => store.changes(&project, &look),
+        Ok(Some(entry)) if entry.is_trusted => store.changes(&project, &look).unwrap_or_default(),
         _ => Vec::new(),
     };
     if changes.is_empty() && (is_preset || !matches!(store.find(&project), Ok(None))) {

@@ -125,13 +125,13 @@ mod tests {
         bench.type_text("theme");
         bench.press("enter");
         let screen = bench.screen(80);
-        assert!(screen.contains("→ ✓ Automatic"), "{screen}");
-        bench.press("down down");
+        assert!(screen.contains("→ ✓ system"), "{screen}");
+        bench.press("up");
         assert_eq!(bench.app.config.theme.name, "light");
         bench.press("escape");
-        assert_eq!(bench.app.config.theme.name, "dark");
+        assert_eq!(bench.app.config.theme.name, "system");
         assert_eq!(bench.settings(), json!({}));
-        bench.press("enter down down enter");
+        bench.press("enter up enter");
         assert_eq!(bench.app.config.theme.name, "light");
         assert_eq!(bench.settings(), json!({"theme": "light"}));
         let screen = bench.screen(80);
@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn two_themes_are_chosen_one_after_the_other() {
         let mut bench = Bench::new();
-        bench.app.config.theme = crate::tui::theme::Theme::dark();
+        assert_eq!(bench.app.config.choose_theme(), None);
         bench.send("/settings");
         bench.type_text("theme");
         bench.press("enter");
         assert!(bench.screen(80).contains("Theme"));
-        bench.press("enter");
+        bench.press("up up up enter");
         assert!(bench.screen(80).contains("Light Theme"));
         bench.press("down enter");
         assert!(bench.screen(80).contains("Dark Theme"));

@@ -63,7 +63,6 @@ pub fn shown(settings: &Settings, row: &Row, theme: &str) -> String {
     }
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     match (row.path, row.preset) {
-        ("theme", _) => format!("automatic ({theme})"),
         ("externalEditor", Preset::Told(words)) => {
             named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| words.to_owned())
         }
@@ -183,7 +182,7 @@ mod tests {
     fn defaults_are_values() {
         let settings = Settings::default();
         let default = |path| shown(&settings, table::find(path).unwrap(), "dark");
-        assert_eq!(default("theme"), "automatic (dark)");
+        assert_eq!(default("theme"), "system");
         assert_eq!(default("retry.provider.timeoutMs"), "5 min");
         assert_eq!(default("limits.turns"), "none");
         assert_eq!(default("httpProxy"), "not set");

@@ -29,6 +29,7 @@ const USUAL: &[(&str, &str)] = &[
     ("images.autoResize", "Auto-resize images"),
     ("images.blockImages", "Block images"),
     ("enableSkillCommands", "Skill commands"),
+    ("editorMode", "Editor keys"),
     ("editorPaddingX", "Editor padding"),
     ("outputPad", "Output padding"),
     ("markdown.mermaid", "Mermaid diagrams"),

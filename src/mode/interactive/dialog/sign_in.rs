@@ -67,10 +67,8 @@ impl SignIn {
             Event::DeviceCode { user_code, url, expires_in_seconds } => {
                 self.url = Some(url);
                 self.code = Some(user_code);
-                let minutes = expires_in_seconds.div_ceil(60);
-                self.instructions = format!(
-                    "Open the address and enter the code there. It is valid for {minutes} minutes; waiting..."
-                );
+                let waiting = Event::waiting(expires_in_seconds);
+                self.instructions = format!("Open the address and enter the code there. {waiting}");
             }
             Event::Progress(text) => self.said.push(text),
         }

@@ -16,8 +16,8 @@ pub struct Themes(ThemeFor);
 
 pub fn themes(which: ThemeFor, config: &UiConfig) -> ListDialog<Themes> {
     let (mark, blank) = marks(config, ("current: ", ""));
-    let is_automatic = config.themes.is_automatic();
-    let current = if is_automatic && which == ThemeFor::All { "" } else { &*config.theme.name };
+    let is_pair = config.themes.follows() && !config.themes.is_system();
+    let current = if is_pair && which == ThemeFor::All { "" } else { &*config.theme.name };
     let named = config
         .themes
         .names()
@@ -25,7 +25,7 @@ pub fn themes(which: ThemeFor, config: &UiConfig) -> ListDialog<Themes> {
         .map(|name| Item::new(name, &format!("{}{name}", if name == current { mark } else { blank })));
     let list = match which {
         ThemeFor::All => {
-            let label = format!("{}{AUTOMATIC}", if is_automatic { mark } else { blank });
+            let label = format!("{}{AUTOMATIC}", if is_pair { mark } else { blank });
             let automatic = Item::new("", &label).about("One for light terminals, another for dark ones");
             let mut list = List::new(std::iter::once(automatic).chain(named).collect());
             if let Some(at) = list.items().iter().position(|item| item.value == current) {
@@ -87,10 +87,8 @@ mod tests {
     #[test]
     fn the_theme_is_shown_as_one_moves_and_the_old_one_when_one_leaves() {
         let mut shown = Shown::new(|config| themes(ThemeFor::All, config));
-        assert!(shown.text(80).contains("→ ✓ Automatic"));
-        assert!(
-            matches!(&shown.press("down down")[..], [Effect::PreviewTheme(Some(name))] if name == "light")
-        );
+        assert!(shown.text(80).contains("→ ✓ system"), "{}", shown.text(80));
+        assert!(matches!(&shown.press("up")[..], [Effect::PreviewTheme(Some(name))] if name == "light"));
         let left = shown.press("escape");
         assert!(matches!(left[..], [Effect::Close, Effect::PreviewTheme(None)]));
         let mut dark = Shown::new(|config| themes(ThemeFor::Dark("light".to_owned()), config));

@@ -5,7 +5,6 @@
 
 use crate::mode::interactive::composer::DOUBLE;
 use crate::tui::line::Line;
-use crate::tui::style::Attributes;
 use crate::tui::width::clusters;
 use std::time::Instant;
 
@@ -95,15 +94,7 @@ impl Selection {
     /// The line with its selected part inverted.
     pub fn mark(&self, row: Row, line: Line) -> Line {
         let bytes = self.bytes(row, &line);
-        if bytes.is_empty() {
-            return line;
-        }
-        let mut out = line.slice(0..bytes.start);
-        for span in line.slice(bytes.clone()).spans() {
-            out.push_link(span.text, span.style.with(Attributes::INVERSE), span.link);
-        }
-        out.append(&line.slice(bytes.end..line.text().len()));
-        out
+        line.inverted(bytes)
     }
 }
 

@@ -473,7 +473,7 @@ fn names_find_models() {
         let mut listed = answer::models(&json!({"data": [{"id": id}]})).unwrap().remove(0);
         listed.tools = tools;
         Offer {
-            model: Arc::new(model(&server, &listed)),
+            model: Arc::new(model(PROVIDER, &server, &listed)),
             tools: listed.tools.clone(),
             server,
             loaded,
@@ -495,6 +495,7 @@ fn names_find_models() {
     assert_eq!(id("local/cold"), Some("cold"));
     assert_eq!(id("local//m/Warm.gguf"), Some("/m/Warm.gguf"));
     assert_eq!(id("local/warm"), Some("/m/Warm.gguf"));
+    assert_eq!(id("llama.cpp/cold"), Some("cold"));
     assert_eq!(id("nope"), None);
     assert_eq!(Found::default().find("local"), None);
     assert_eq!(found.offers[2].to_string(), "Warm (model server at http://127.0.0.1:1, window about 32768)");
