@@ -91,6 +91,7 @@ fn no_program_that_a_repository_names_is_run() {
     assert!(!escape(&world).exists());
 }
 
+#[cfg(feature = "sandbox")]
 #[test]
 fn nothing_leaves_the_sandbox() {
     if !crate::sandbox::can_confine() {
