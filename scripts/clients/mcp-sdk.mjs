@@ -1,20 +1,25 @@
 // Scenarios of scripts/mcp-clients with the official TypeScript SDK. Runs where its packages are installed.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 
+// With PI_URL, pi listens there and the flags are its own.
 async function connect(flags, capabilities = {}) {
     const client = new Client({ name: "check", version: "1" }, { capabilities });
-    const transport = new StdioClientTransport({
-        command: process.env.PI_BIN, args: ["--mode", "mcp", "--model", "faux/script", ...flags], env: process.env, stderr: "ignore" });
+    const transport = process.env.PI_URL ? new StreamableHTTPClientTransport(new URL(process.env.PI_URL), {
+        requestInit: { headers: { Authorization: `Bearer ${process.env.PI_MCP_TOKEN}` } } }) : over_stdio(flags);
     if (capabilities.elicitation) {
         client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept", content: { answer: "Allow" } }));
     }
     await client.connect(transport);
     return client;
 }
+
+const over_stdio = (flags) => new StdioClientTransport({
+    command: process.env.PI_BIN, args: ["--mode", "mcp", "--model", "faux/script", ...flags], env: process.env, stderr: "ignore" });
 
 const text = (result) => result.content[0].text;
 
@@ -64,7 +69,7 @@ let failed = 0;
 for (const [name, run] of Object.entries(scenarios)) {
     const late = new Promise((_, fail) => setTimeout(() => fail(new Error("no end within 60 s")), 60_000).unref());
     const problem = await Promise.race([run(), late]).then(() => null, (error) => error);
-    console.log(`${problem ? "FAILED" : "ok"}`.padEnd(7), "TypeScript SDK".padEnd(22), name);
+    console.log(`${problem ? "FAILED" : "ok"}`.padEnd(7), (process.env.PI_URL ? "TypeScript SDK, HTTP" : "TypeScript SDK").padEnd(22), name);
     if (problem) {
         failed = 1;
         console.log(String(problem.stack ?? problem).replace(/^/gm, "        "));

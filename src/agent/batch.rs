@@ -153,7 +153,7 @@ fn run_calls(
                 Note::Update(index, output) => {
                     let call = calls[index];
                     let (id, name, arguments) = (call.id.as_str(), call.name.as_str(), &call.arguments);
-                    host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
+                    host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output, parent: None })
                 }
                 Note::End(index, result, took) => {
                     let mut ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
@@ -253,19 +253,8 @@ fn prepare(
 }
 
 fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
-    match result {
-        Ok(output) => Finished { is_error: output.is_error, output, duration_ms: None },
-        Err(ToolError { message, details, structured }) => {
-            // A failure with structured data needs no empty details.
-            let details = match structured {
-                None => Some(details.unwrap_or_else(|| Value::Object(Map::new()))),
-                Some(_) => details,
-            };
-            let structured = structured.map(|data| *data);
-            let output = ToolOutput { details, structured, ..ToolOutput::text(message) };
-            Finished { output, is_error: true, duration_ms: None }
-        }
-    }
+    let (output, is_error) = ToolOutput::of(result);
+    Finished { output, is_error, duration_ms: None }
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -282,13 +271,15 @@ fn refused(message: String) -> Box<Finished> {
 }
 
 fn emit_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
-    host.event(&AgentEvent::ToolStart { id: &call.id, name: &call.name, arguments: &call.arguments })
+    let ToolCall { id, name, arguments, .. } = call;
+    host.event(&AgentEvent::ToolStart { id, name, arguments, parent: None })
 }
 
 fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
     let (id, name) = (call.id.as_str(), call.name.as_str());
     let Finished { output, is_error, duration_ms } = finished;
-    host.event(&AgentEvent::ToolEnd { id, name, output, is_error: *is_error, duration_ms: *duration_ms })
+    let (is_error, duration_ms) = (*is_error, *duration_ms);
+    host.event(&AgentEvent::ToolEnd { id, name, output, is_error, duration_ms, parent: None })
 }
 
 fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {

@@ -41,16 +41,20 @@ pub enum AgentEvent<'a> {
     MessageEnd {
         message: &'a AgentMessage,
     },
+    /// `parent` is the id of the call that made this one, for instance of a script. Calls with a parent are not part
+    /// of the conversation.
     ToolStart {
         id: &'a str,
         name: &'a str,
         arguments: &'a Map<String, Value>,
+        parent: Option<&'a str>,
     },
     ToolUpdate {
         id: &'a str,
         name: &'a str,
         arguments: &'a Map<String, Value>,
         output: &'a ToolOutput,
+        parent: Option<&'a str>,
     },
     ToolEnd {
         id: &'a str,
@@ -59,5 +63,6 @@ pub enum AgentEvent<'a> {
         is_error: bool,
         /// Duration in milliseconds; `None` for a call that did not run.
         duration_ms: Option<u64>,
+        parent: Option<&'a str>,
     },
 }

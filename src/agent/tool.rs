@@ -75,6 +75,8 @@ pub struct ToolInfo {
     pub spec: ToolSpec,
     /// The display name.
     pub label: String,
+    /// JSON schema of [`ToolOutput::structured`], for tools that have such a result.
+    pub result: Option<Value>,
     /// One line for the system prompt; a tool without a snippet is not listed there.
     pub snippet: Option<String>,
     /// Rules for the system prompt while the tool is active.
@@ -218,6 +220,25 @@ impl ToolOutput {
             ..Self::default()
         };
         Ok((output, flag("isError")?))
+    }
+
+    /// What came of a call, and whether it has failed.
+    pub fn of(result: Result<Self, ToolError>) -> (Self, bool) {
+        match result {
+            Ok(output) => {
+                let is_error = output.is_error;
+                (output, is_error)
+            }
+            Err(ToolError { message, details, structured }) => {
+                // A failure with structured data needs no empty details.
+                let details = match structured {
+                    None => Some(details.unwrap_or_else(|| Value::Object(Map::new()))),
+                    Some(_) => details,
+                };
+                let structured = structured.map(|data| *data);
+                (Self { details, structured, ..Self::text(message) }, true)
+            }
+        }
     }
 
     /// The result of a failed call.

@@ -18,6 +18,7 @@ pub mod memory;
 pub mod null;
 pub mod patience;
 pub mod poll;
+pub mod random;
 #[cfg(test)]
 pub mod testing;
 pub mod time;

@@ -114,6 +114,9 @@ impl Command {
             (Some(Mode::Rpc), _) => Self::Rpc,
             (Some(Mode::Text | Mode::Json) | None, _) => Self::Prompt,
         };
+        if run.listen.is_some() && command != Self::Mcp {
+            return refuse("--listen requires --mode mcp");
+        }
         if run.yes && !run.plan {
             return refuse("--yes accepts a plan, and requires --plan");
         }

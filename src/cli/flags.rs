@@ -69,6 +69,7 @@ pub struct RunArgs {
     /// True if a lone `-` was given.
     pub dash: bool,
     /// The path of a JSON schema.
+    pub listen: Option<String>,
     pub output_schema: Option<String>,
     /// True to begin in plan mode.
     pub plan: bool,

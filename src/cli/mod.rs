@@ -113,7 +113,9 @@ fn run(args: Args) -> u8 {
         Ok(Command::Auth(words)) => return auth::run(&words),
         Ok(Command::ListModels(search)) => list(&args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(|launch| acp::serve(launch.hearing_extensions())),
-        Ok(Command::Mcp) => Launch::unasked(&args).and_then(serve::serve),
+        Ok(Command::Mcp) => {
+            Launch::unasked(&args).and_then(|launch| serve::serve(launch, args.run.listen.as_deref()))
+        }
         Ok(Command::Rpc) => serve(args),
         Ok(Command::Jobs) => keep_jobs(&args),
         Ok(Command::Prompt) => prompt(args),

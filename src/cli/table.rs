@@ -71,6 +71,7 @@ pub const GROUPS: &[Group] = &[
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.run.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.run.ready), "With --mode rpc: say so when commands can be sent"),
+        row("listen", None, Required("address"), Text(|args| &mut args.run.listen), "With --mode mcp: serve HTTP at 127.0.0.1:PORT or unix:PATH in place of stdin and stdout"),
         row("output-schema", None, Required("file"), Text(|args| &mut args.run.output_schema), "End with one JSON value that satisfies the JSON schema in this file"),
         row("tui-mode", None, Required("regular|fullscreen"), With(set_tui_mode), "How the terminal is used; fullscreen has a scrollback of its own"),
         row("cwd", None, Required("dir"), Text(|args| &mut args.session.cwd), "Work in this folder"),

@@ -39,14 +39,44 @@ pub fn sample(info: &ToolInfo) -> String {
 
 /// `tools.name(args: { … }): Promise<…>;`
 pub fn declaration(info: &ToolInfo) -> String {
-    let schema = &info.spec.parameters;
-    let arguments = of_schema(schema, schema, 0);
-    let arguments = if arguments.len() > TYPE_MAX { "unknown".to_owned() } else { arguments };
-    let result = match &info.namespace {
-        Some(_) => "{ content: object[], structuredContent?: object, isError?: boolean }",
-        None => "string",
+    let of = |schema: &Value| {
+        let text = of_schema(schema, schema, 0);
+        if text.len() > TYPE_MAX { "unknown".to_owned() } else { text }
+    };
+    let arguments = of(&info.spec.parameters);
+    let result = match (&info.result, &info.namespace) {
+        (Some(schema), _) => of(schema),
+        (None, Some(_)) => "{ content: object[]; structuredContent?: object; isError?: boolean }".to_owned(),
+        (None, None) => "string".to_owned(),
     };
     format!("tools.{}(args: {arguments}): Promise<{result}>;", identifier(&info.spec.name))
+}
+
+/// Declarations of tools: as many as fit into `chars_max`, the shorter ones first, in the order of `infos`. Those of a
+/// group follow its name.
+pub fn listed(infos: &[&ToolInfo], chars_max: usize) -> String {
+    let samples: Vec<String> = infos.iter().map(|info| sample(info)).collect();
+    let mut by_length: Vec<usize> = (0..samples.len()).collect();
+    by_length.sort_by_key(|at| samples[*at].len());
+    let mut rest = chars_max;
+    by_length.retain(|at| {
+        let left = rest.checked_sub(samples[*at].len());
+        rest = left.unwrap_or(0);
+        left.is_some()
+    });
+    let mut text = String::new();
+    let mut group = None;
+    for (at, info) in infos.iter().enumerate().filter(|(at, _)| by_length.contains(at)) {
+        if group != info.namespace {
+            group.clone_from(&info.namespace);
+            if let Some(namespace) = &group {
+                let about = namespace.description.as_deref().map(|about| format!(": {about}"));
+                text.push_str(&format!("\n\n{}{}", namespace.name, about.unwrap_or_default()));
+            }
+        }
+        text.push_str(&format!("\n\n{}", samples[at]));
+    }
+    text
 }
 
 fn of_schema(schema: &Value, root: &Value, depth: usize) -> String {
@@ -114,13 +144,25 @@ fn object(schema: &Value, inner: &dyn Fn(&Value) -> String) -> String {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
+    let about = |schema: &Value| {
+        let text = schema.get("description").and_then(Value::as_str)?;
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
     let field = |(name, schema): (&String, &Value)| {
         let mark = if required.contains(&name.as_str()) { "" } else { "?" };
         let name =
             if identifier(name) == *name { name.clone() } else { Value::from(name.as_str()).to_string() };
         format!("{name}{mark}: {}", inner(schema))
     };
-    format!("{{ {} }}", properties.iter().map(field).collect::<Vec<_>>().join("; "))
+    if properties.values().all(|schema| about(schema).is_none()) {
+        return format!("{{ {} }}", properties.iter().map(field).collect::<Vec<_>>().join("; "));
+    }
+    // What is known of a field stands behind it.
+    let line = |(name, schema): (&String, &Value)| {
+        let about = about(schema).map(|about| format!(" // {about}")).unwrap_or_default();
+        format!("  {};{about}", field((name, schema)).replace('\n', "\n  "))
+    };
+    format!("{{\n{}\n}}", properties.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -150,6 +192,27 @@ mod tests {
         ] {
             assert_eq!(of_schema(&schema, &schema, 0), expected, "{schema}");
         }
+    }
+
+    #[test]
+    fn what_fits_is_listed_in_order_and_short_tools_go_first() {
+        let tool = |name: &str, about: &str| ToolInfo {
+            spec: ToolSpec {
+                name: name.into(),
+                description: about.into(),
+                parameters: json!({"type": "object", "properties": {"n": {"type": "number", "description": "How\n many"}}}),
+                ..ToolSpec::default()
+            },
+            result: Some(json!({"type": "object", "properties": {"x": {"type": "boolean"}}})),
+            ..ToolInfo::default()
+        };
+        let (long, short) = (tool("long", &"x".repeat(50)), tool("short", "Does it."));
+        let expected =
+            "\n\nDoes it.\ntools.short(args: {\n  n?: number; // How many\n}): Promise<{ x?: boolean }>;";
+        assert_eq!(listed(&[&long, &short], 130), expected);
+        assert_eq!(listed(&[&long, &short], 10), "");
+        let all = listed(&[&long, &short], 1000);
+        assert!(all.starts_with("\n\nxxx") && all.ends_with(expected), "{all}");
     }
 
     #[test]

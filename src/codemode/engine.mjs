@@ -1,6 +1,6 @@
 // Runs one script of the tool `codemode`, for pi on the other end of stdin and stdout.
 //
-// A message is a line of JSON. pi sends {code, tools, store} first, then answers {id, ok} or {id, error}. This side
+// A message is a line of JSON. pi sends {code, tools, models, store} first, then answers {id, ok} or {id, error}. This side
 // sends {text}, {console}, {image}, {call, tool, arguments}, {ask, what, arguments}, and at the end {done} or {failed}.
 //
 // The script runs in a context of its own, which is handed nothing but functions of that context. Should it get out of
@@ -81,6 +81,7 @@ const inside = `(send) => {
     searchTools: (...given) => request("ask", "searchTools", given),
     describeTool: (...given) => request("ask", "describeTool", given),
     describeNamespace: (...given) => request("ask", "describeNamespace", given),
+    models: {},
   };
   const fail = (error) => {
     if (error === over) return;
@@ -93,11 +94,12 @@ const inside = `(send) => {
   };
   return {
     start: (text) => {
-      const { code, tools, store: values } = parse(text);
+      const { code, tools, models, store: values } = parse(text);
       for (const key of Object.keys(values)) stored.set(key, stringify(values[key]));
       globals.tools = {};
       for (const { id, name } of tools) globals.tools[id] = (given = {}) => request("call", name, given);
       globals.ALL_TOOLS = tools.map(({ id, description }) => ({ name: id, description }));
+      for (const name of models) globals.models[name] = (...given) => request("ask", name, given);
       for (const name of Object.keys(globals))
         Object.defineProperty(globalThis, name, { value: globals[name], writable: true, configurable: true });
       try {

@@ -10,11 +10,13 @@
 //! | `declare` | tools as scripts see them |
 //! | `output` | the result for the model |
 //! | `store` | values that scripts keep in the session |
+//! | `models` | the models that scripts can list |
 //! | `search` | finds tools by words |
 
 mod calls;
 mod declare;
 mod engine;
+mod models;
 mod output;
 mod run;
 pub mod search;
@@ -45,7 +47,9 @@ pub fn start(control: &Control, tell: impl FnOnce(String)) {
     }
     let source =
         json!({"path": "builtin:codemode", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-    let addition = Addition { tools: vec![Arc::new(tool)], source, ..Addition::default() };
+    let tool = Arc::new(tool);
+    let addition =
+        Addition { tools: vec![tool.clone()], arranger: Some(tool), source, ..Addition::default() };
     // A tool of the program itself is never refused.
     let _ = control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
 }

@@ -6,6 +6,7 @@
 use super::calls::{Calls, Status};
 use super::declare;
 use super::engine::{self, Child, Engine};
+use super::models;
 use super::search::{self, Document};
 use super::source::Options;
 use super::store;
@@ -13,6 +14,7 @@ use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Usage};
 use crate::runtime::control::Control;
+use crate::runtime::nested::NestedCall;
 use crate::session::compaction::add_usage;
 use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 use serde_json::{Map, Value, json};
@@ -75,7 +77,7 @@ pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Optio
         json!({"id": declare::identifier(&info.spec.name), "name": info.spec.name, "description": declare::sample(info)})
     };
     let first = json!({"code": code, "tools": tools.iter().map(described).collect::<Vec<_>>(),
-        "store": store::load(control)});
+        "models": models::NAMES, "store": store::load(control)});
     let (ended, ends) = bounded(CALLS_MAX + 1);
     let script = Script {
         control,
@@ -202,8 +204,7 @@ enum Job {
 struct Begun {
     number: Value,
     name: String,
-    arguments: Map<String, Value>,
-    id: String,
+    call: NestedCall,
     /// Its place among the recorded calls.
     at: usize,
     /// No call of another such tool runs beside it.
@@ -343,19 +344,17 @@ impl Script<'_> {
             );
         };
         let (id, at) = lock(&self.calls).begin(&name, &Value::Object(arguments.clone()));
+        let call = self.control.begin_call(id, Some(self.call.id), &name, arguments, &self.cancel);
         self.publish();
-        Ok(Begun { number, name, arguments, id, at, is_alone: tool.info().sequential })
+        Ok(Begun { number, name, call, at, is_alone: tool.info().sequential })
     }
 
     /// Calls a tool, and gives the message that answers the script.
     fn answer_call(&self, call: Begun) -> Value {
-        let Begun { number, name, arguments, id, at, is_alone } = call;
+        let Begun { number, name, call, at, is_alone } = call;
         let name = name.as_str();
         let _alone = is_alone.then(|| lock(&self.alone));
-        let (output, is_error) = match self.cancel.is_cancelled() {
-            true => (ToolOutput::text("Operation aborted"), true),
-            false => self.control.execute(&id, name, arguments, &|_| {}, &self.cancel),
-        };
+        let (output, is_error) = call.run(&|_| {});
         if let Some(used) = &output.usage {
             let mut usage = lock(&self.usage);
             *usage = Some(usage.as_ref().map_or_else(|| used.clone(), |sum| add_usage(sum, used)));
@@ -380,8 +379,11 @@ impl Script<'_> {
         }
     }
 
-    /// Answers a function that looks for tools. None stands for undefined.
+    /// Answers a function that looks for tools or models. None stands for undefined.
     fn ask(&self, what: &str, given: &[Value]) -> Result<Option<Value>, String> {
+        if models::NAMES.contains(&what) {
+            return models::answer(self.control, what, given);
+        }
         let name = given.first().and_then(Value::as_str).ok_or_else(|| format!("{what}() takes a string"))?;
         let id = declare::identifier(name);
         let is_meant = |info: &ToolInfo| {

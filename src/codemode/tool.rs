@@ -4,24 +4,29 @@ use super::output::Maker;
 use super::{declare, run, source, spec};
 use crate::agent::call::{Arguments, CallInfo, Kind};
 use crate::agent::tool::{Exposure, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::runtime::addition::Arranger;
+use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Instant;
 
 const DESCRIPTION: &str = "\
 Runs JavaScript that calls other tools; the model sees only what the script puts out. `code` is the body of an async \
 function: await and return work at the top. There are no modules, files, network or timers.
 - `await tools.NAME({...})` calls a tool, also one that is declared to you, with its arguments. It gives the tool's text \
-(a tool of an MCP server: `{ content, structuredContent?, isError? }`; an image that was read: an image block) and throws \
-an Error if the call fails. What still runs at the end is cancelled.
+(`bash`: `{ output, truncated, full_output_path?, exit_code, wall_time_seconds }`, whatever the exit code; a tool of an \
+MCP server: `{ content, structuredContent?, isError? }`; an image that was read: an image block) and throws an Error if \
+the call fails. What still runs at the end is cancelled.
 - `text(value)`, `image(block or data: URL)`, `console.log(...)` and `return` put out; `exit()` ends.
 - `store(key, value)` and `load(key)` keep small values of JSON for later scripts of this session.
 - Tools that are not declared to you, such as those of MCP servers: `ALL_TOOLS` (`{ name, description }`), \
 `await searchTools(query, { limit?, namespace? })`, `await describeTool(name)`, `await describeNamespace(name)`.
+- `models.getAvailableOfType(\"chat\")` and the like list models; none can be run.
 - First line, if wanted: `// @options: {\"max_output_tokens\": 10000, \"timeout_ms\": 60000}`";
 
-/// Tokens that tools which only scripts can call may take in the description.
-const LISTED_CHARS_MAX: usize = 12_000;
+/// Characters of a token, as estimated.
+const TOKEN_CHARS: u64 = 4;
 
 pub struct Codemode {
     info: ToolInfo,
@@ -29,20 +34,9 @@ pub struct Codemode {
 }
 
 impl Codemode {
-    /// Lists the tools that only scripts can call, and that no search need find.
     pub fn new(control: &Control) -> Self {
-        let mut description = DESCRIPTION.to_owned();
-        let all = control.tools().all();
-        let listed =
-            all.iter().map(|(tool, _)| tool.info()).filter(|info| info.exposure == Exposure::Codemode);
-        for info in listed {
-            let declared = format!("\n\n{}", declare::sample(info));
-            if description.len() + declared.len() <= DESCRIPTION.len() + LISTED_CHARS_MAX {
-                description.push_str(&declared);
-            }
-        }
         let info = ToolInfo {
-            spec: spec(description),
+            spec: spec(DESCRIPTION.to_owned()),
             label: super::NAME.into(),
             snippet: Some("Run JavaScript that calls other tools".into()),
             rules: vec![
@@ -62,6 +56,30 @@ impl Codemode {
 
     pub fn info_of(&self) -> &ToolInfo {
         &self.info
+    }
+}
+
+impl Arranger for Codemode {
+    /// Declares the tools that are called only by scripts in the description: those of that exposure, and with
+    /// `codemode.mode` `only` all others.
+    fn arrange(&self, active: &mut [Arc<dyn Tool>], all: &[Arc<dyn Tool>], config: &Config) -> Vec<String> {
+        let is_own = |tool: &Arc<dyn Tool>| std::ptr::eq(tool.info(), &raw const self.info);
+        let Some(place) = active.iter().position(is_own) else { return Vec::new() };
+        let is_only = config.settings.word("codemode.mode") == "only";
+        let covered = active.iter().map(|tool| tool.info());
+        let covered = covered.filter(|info| is_only && info.exposure == Exposure::Direct);
+        let scripted = all.iter().map(|tool| tool.info()).filter(|info| info.exposure == Exposure::Codemode);
+        let tokens = config.settings.count("codemode.inlineBudget");
+        let budget = usize::try_from(tokens.saturating_mul(TOKEN_CHARS)).unwrap_or(usize::MAX);
+        let listed: Vec<&ToolInfo> = covered.clone().chain(scripted).collect();
+        let listed = declare::listed(&listed, budget);
+        let names = covered.map(|info| info.spec.name.clone()).collect();
+        if !listed.is_empty() {
+            let mut info = self.info.clone();
+            info.spec.description.push_str(&listed);
+            active[place] = Arc::new(Self { info, control: self.control.clone() });
+        }
+        names
     }
 }
 

@@ -419,6 +419,7 @@ impl Extensions {
             sections: registration.prompt.clone(),
             renderer: render::renderer(&member),
             completers: render::completers(&member, instance.completers()),
+            arranger: None,
             providers,
             source: instance.found.source.clone(),
         };

@@ -298,6 +298,7 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         exposure,
         starts_inactive: form.default_active == Some(false),
         namespace: None,
+        result: None,
     };
     Ok(ToolEntry {
         info,

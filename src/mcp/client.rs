@@ -5,7 +5,9 @@ use super::peer::{Options, Peer};
 use crate::base::cancel::CancelToken;
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// The versions of the protocol that are spoken, newest first.
@@ -16,6 +18,9 @@ const PAGES_MAX: usize = 1000;
 /// Entries of one list.
 const ENTRIES_MAX: usize = 20_000;
 
+/// Resources of a server whose changes are told.
+const FOLLOWED_MAX: usize = 100;
+
 /// A server that has been greeted.
 #[derive(Clone)]
 pub struct Client {
@@ -24,6 +29,9 @@ pub struct Client {
     /// What the server says of its tools as a whole.
     pub instructions: Option<String>,
     pub timeout: Duration,
+    /// Addresses of resources whose changes the server tells; true once the model was told of one since it read the
+    /// resource.
+    followed: Arc<Mutex<BTreeMap<String, bool>>>,
 }
 
 /// What the server offers one kind of.
@@ -100,6 +108,7 @@ impl Client {
             capabilities: answer.get("capabilities").cloned().unwrap_or_default(),
             instructions: instructions.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             timeout,
+            followed: Arc::default(),
         })
     }
 
@@ -155,17 +164,29 @@ impl Client {
         Err(Fault::Failed(format!("{} gives more than {PAGES_MAX} pages", kind.method())))
     }
 
-    /// Calls a tool. The result has a list `content`.
+    /// True if the server runs calls as tasks.
+    fn has_tasks(&self) -> bool {
+        self.capabilities.pointer("/tasks/requests/tools/call").is_some()
+    }
+
+    /// Calls a tool, as a task if it `wants_task`. The result has a list `content`.
     pub fn call(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
+        wants_task: bool,
         progress: &dyn Fn(&Value),
         cancel: &CancelToken,
     ) -> Result<Value, Fault> {
-        let params = json!({"name": tool, "arguments": arguments});
+        let mut params = json!({"name": tool, "arguments": arguments});
+        if wants_task && self.has_tasks() {
+            params["task"] = json!({});
+        }
         let options = Options { timeout: self.timeout, cancel, progress: Some(progress) };
         let mut result = self.peer.request("tools/call", params, &options)?;
+        if let Some(task) = result.pointer("/task/taskId").and_then(Value::as_str) {
+            result = self.result_of_task(task, progress, cancel)?;
+        }
         let is_wrong = result.get("content").is_some_and(|content| !content.is_array());
         let Some(fields) = result.as_object_mut().filter(|_| !is_wrong) else {
             return Err(Fault::Failed("the answer to tools/call has no valid \"content\"".into()));
@@ -174,7 +195,41 @@ impl Client {
         Ok(result)
     }
 
-    /// Reads a resource: its contents.
+    /// Waits for the result of a task. The server holds the answer back until there is one; whether it still works is
+    /// asked when that takes longer than a request may take.
+    fn result_of_task(
+        &self,
+        task: &str,
+        progress: &dyn Fn(&Value),
+        cancel: &CancelToken,
+    ) -> Result<Value, Fault> {
+        let params = json!({"taskId": task});
+        loop {
+            let options = Options { timeout: self.timeout, cancel, progress: Some(progress) };
+            match self.peer.request("tasks/result", params.clone(), &options) {
+                Err(Fault::Timeout(_)) => {
+                    let state = self.request("tasks/get", params.clone(), cancel)?;
+                    let text = |name: &str| state.get(name).and_then(Value::as_str);
+                    let word = text("status").unwrap_or_default();
+                    if !matches!(word, "working" | "input_required") {
+                        let about = text("statusMessage").unwrap_or("its result cannot be had");
+                        return Err(Fault::Failed(format!("the task has the state \"{word}\": {about}")));
+                    }
+                    progress(&json!({"message": text("statusMessage").unwrap_or(word)}));
+                }
+                Err(Fault::Aborted) => {
+                    let client = self.clone();
+                    // Nobody waits for the server's word on that.
+                    let work = move || drop(client.request("tasks/cancel", params, client.peer.over()));
+                    let _ = thread::Builder::new().name("mcp-task".into()).stack_size(256 << 10).spawn(work);
+                    return Err(Fault::Aborted);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Reads a resource: its contents. The server is asked to tell its changes from then on.
     pub fn read(&self, uri: &str, cancel: &CancelToken) -> Result<Vec<Value>, Fault> {
         let mut answer = self.request("resources/read", json!({"uri": uri}), cancel)?;
         let is_content = |content: &Value| {
@@ -182,8 +237,45 @@ impl Client {
             is_text("uri") && (is_text("text") || is_text("blob"))
         };
         match answer.get_mut("contents").map(Value::take) {
-            Some(Value::Array(contents)) if contents.iter().all(is_content) => Ok(contents),
+            Some(Value::Array(contents)) if contents.iter().all(is_content) => {
+                self.follow(uri);
+                Ok(contents)
+            }
             _ => Err(Fault::Failed("the answer to resources/read has no valid \"contents\"".into())),
         }
+    }
+
+    fn follow(&self, uri: &str) {
+        if self.capabilities.pointer("/resources/subscribe") != Some(&Value::Bool(true)) {
+            return;
+        }
+        {
+            let mut followed = self.followed();
+            let is_known = followed.contains_key(uri);
+            if !is_known && followed.len() == FOLLOWED_MAX {
+                return;
+            }
+            followed.insert(uri.to_owned(), false);
+            if is_known {
+                return;
+            }
+        }
+        let (client, uri) = (self.clone(), uri.to_owned());
+        let work = move || {
+            let params = json!({"uri": uri});
+            if client.request("resources/subscribe", params, client.peer.over()).is_err() {
+                client.followed().remove(&uri);
+            }
+        };
+        let _ = thread::Builder::new().name("mcp-subscribe".into()).stack_size(256 << 10).spawn(work);
+    }
+
+    /// True if the model has read this resource, and was not told of a change since.
+    pub fn is_news(&self, uri: &str) -> bool {
+        self.followed().get_mut(uri).is_some_and(|told| !std::mem::replace(told, true))
+    }
+
+    fn followed(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

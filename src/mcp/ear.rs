@@ -45,6 +45,9 @@ impl Handler for Ear {
         match method {
             "notifications/message" => self.log.message(&server.name(), params),
             "notifications/tools/list_changed" | "notifications/prompts/list_changed" => server.refresh(),
+            "notifications/resources/updated" => {
+                server.resource_updated(params["uri"].as_str().unwrap_or_default());
+            }
             _ => {}
         }
     }

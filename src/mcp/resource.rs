@@ -7,12 +7,18 @@ use super::config::Exposure;
 use super::result::{Maker, READ_TOOL};
 use super::server::Server;
 use super::tool::Servers;
+use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::{self, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
+use crate::runtime::addition::Arranger;
+use crate::runtime::config::Config;
 use crate::runtime::control::Control;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use std::thread;
+
+/// The beginning of paths that name resources.
+const SCHEME: &str = "mcp://";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Work {
@@ -20,15 +26,16 @@ enum Work {
     Read,
 }
 
-struct ResourceTool {
+pub struct ResourceTool {
     info: ToolInfo,
     work: Work,
     servers: Weak<dyn Servers>,
     control: Control,
+    this: Weak<Self>,
 }
 
 /// The three tools, reached as `exposure` says.
-pub fn tools(exposure: Exposure, servers: &Weak<dyn Servers>, control: &Control) -> Vec<Arc<dyn Tool>> {
+pub fn tools(exposure: Exposure, servers: &Weak<dyn Servers>, control: &Control) -> Vec<Arc<ResourceTool>> {
     let text = |about: &str| json!({"type": "string", "description": about});
     let list = json!({"type": "object", "additionalProperties": false, "properties": {
         "server": text("Name of the server; without it, all servers"),
@@ -51,9 +58,14 @@ pub fn tools(exposure: Exposure, servers: &Weak<dyn Servers>, control: &Control)
             "Lists templates of addresses for resources that MCP servers offer without listing each.",
             list,
         ),
-        (READ_TOOL, Work::Read, "Reads a resource of an MCP server.", read),
+        (
+            READ_TOOL,
+            Work::Read,
+            "Reads a resource of an MCP server, as read does with the path mcp://SERVER/URI.",
+            read,
+        ),
     ];
-    let make = |(name, work, description, parameters): (&str, Work, &str, Value)| -> Arc<dyn Tool> {
+    let make = |(name, work, description, parameters): (&str, Work, &str, Value)| {
         let info = ToolInfo {
             spec: ToolSpec {
                 name: name.into(),
@@ -62,6 +74,7 @@ pub fn tools(exposure: Exposure, servers: &Weak<dyn Servers>, control: &Control)
                 ..ToolSpec::default()
             },
             label: name.into(),
+            result: Some(json!({"type": "object"})),
             reads_only: true,
             exposure: match exposure {
                 Exposure::Direct => tool::Exposure::Direct,
@@ -69,7 +82,8 @@ pub fn tools(exposure: Exposure, servers: &Weak<dyn Servers>, control: &Control)
             },
             ..ToolInfo::default()
         };
-        Arc::new(ResourceTool { info, work, servers: servers.clone(), control: control.clone() })
+        let (servers, control) = (servers.clone(), control.clone());
+        Arc::new_cyclic(|this| ResourceTool { info, work, servers, control, this: this.clone() })
     };
     rows.into_iter().map(make).collect()
 }
@@ -80,17 +94,74 @@ impl Tool for ResourceTool {
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        self.with_servers(call, |servers| match self.work {
+            Work::List(kind) => self.list(kind, servers, call),
+            Work::Read => {
+                let word = |name: &str| argument(call, name).unwrap_or_default();
+                self.read(servers, word("server"), word("uri"), call)
+            }
+        })
+    }
+}
+
+/// The tool `read`, which also reads resources: `mcp://SERVER/URI`.
+struct Reader {
+    /// The tool as it is without servers.
+    inner: Arc<dyn Tool>,
+    resources: Arc<ResourceTool>,
+}
+
+impl Tool for Reader {
+    fn info(&self) -> &ToolInfo {
+        self.inner.info()
+    }
+
+    fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        self.inner.prepare(arguments)
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        self.inner.describe(arguments)
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let Some(place) = argument(call, "path").and_then(|path| path.strip_prefix(SCHEME)) else {
+            return self.inner.run(call);
+        };
+        let (name, uri) = place.split_once('/').unwrap_or((place, ""));
+        self.resources.with_servers(call, |servers| self.resources.read(servers, name, uri, call))
+    }
+}
+
+impl Arranger for ResourceTool {
+    /// Lets the built-in tool `read` read resources, where there is a tool for them.
+    fn arrange(&self, active: &mut [Arc<dyn Tool>], all: &[Arc<dyn Tool>], config: &Config) -> Vec<String> {
+        let is_built_in = |tool: &Arc<dyn Tool>| {
+            tool.info().spec.name == "read" && config.tools.iter().any(|known| Arc::ptr_eq(known, tool))
+        };
+        if all.iter().any(|tool| tool.info().spec.name == READ_TOOL)
+            && let Some(tool) = active.iter_mut().find(|tool| is_built_in(tool))
+            && let Some(resources) = self.this.upgrade()
+        {
+            *tool = Arc::new(Reader { inner: tool.clone(), resources });
+        }
+        Vec::new()
+    }
+}
+
+impl ResourceTool {
+    /// Does something with the servers that have resources, once they are there.
+    fn with_servers(
+        &self,
+        call: &Invocation<'_>,
+        work: impl FnOnce(&[Arc<Server>]) -> Result<ToolOutput, String>,
+    ) -> Result<ToolOutput, ToolError> {
         let servers = self.servers.upgrade().ok_or_else(|| ToolError::new("The servers are closed"))?;
         servers.wait(call);
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
-        let servers = servers.with_resources();
-        let outcome = match self.work {
-            Work::List(kind) => self.list(kind, &servers, call),
-            Work::Read => self.read(&servers, call),
-        };
-        outcome.map_err(|text| match call.cancel.is_cancelled() {
+        work(&servers.with_resources()).map_err(|text| match call.cancel.is_cancelled() {
             true => ToolError::aborted(),
             false => ToolError::new(text),
         })
@@ -138,9 +209,13 @@ impl ResourceTool {
         }))
     }
 
-    fn read(&self, servers: &[Arc<Server>], call: &Invocation<'_>) -> Result<ToolOutput, String> {
-        let (name, uri) =
-            (argument(call, "server").unwrap_or_default(), argument(call, "uri").unwrap_or_default());
+    fn read(
+        &self,
+        servers: &[Arc<Server>],
+        name: &str,
+        uri: &str,
+        call: &Invocation<'_>,
+    ) -> Result<ToolOutput, String> {
         let server = find(servers, name)?;
         let mut contents = server.run(true, call.cancel, |client| client.read(uri, call.cancel))?;
         for content in contents.iter_mut().filter_map(Value::as_object_mut) {

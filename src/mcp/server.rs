@@ -40,6 +40,9 @@ pub const END: Duration = Duration::from_secs(2);
 /// Gives a server over HTTP its credential.
 pub type Authorities = Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>;
 
+/// Takes the address of a resource that has changed.
+type Updated = Box<dyn Fn(&str) + Send + Sync>;
+
 /// What all servers of a session share.
 pub struct Context {
     pub cwd: PathBuf,
@@ -109,6 +112,8 @@ pub struct Server {
     slot: Mutex<Slot>,
     /// Called when the state or the offer has changed.
     changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Called with the address of a resource that was read and has changed.
+    updated: OnceLock<Updated>,
     /// A changed list is being read.
     refreshing: AtomicBool,
 }
@@ -141,6 +146,7 @@ impl Server {
                 closed_until: None,
             }),
             changed: OnceLock::new(),
+            updated: OnceLock::new(),
             refreshing: AtomicBool::new(false),
         })
     }
@@ -148,6 +154,21 @@ impl Server {
     /// Sets what is called when the state or the offer has changed, once.
     pub fn when_changed(&self, call: impl Fn() + Send + Sync + 'static) {
         let _ = self.changed.set(Box::new(call));
+    }
+
+    /// Sets what is called with the address of a resource that was read and has changed, once.
+    pub fn when_updated(&self, call: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.updated.set(Box::new(call));
+    }
+
+    /// The server says that a resource has changed.
+    pub(super) fn resource_updated(&self, uri: &str) {
+        let client = self.slot().client.clone();
+        if let (Some(client), Some(updated)) = (client, self.updated.get())
+            && client.is_news(uri)
+        {
+            updated(uri);
+        }
     }
 
     pub fn entry(&self) -> Arc<Entry> {
@@ -410,6 +431,10 @@ impl Server {
                 })?;
                 let args = args.iter().map(|arg| home(arg).into()).collect();
                 let program = Program { path, args, cwd, env };
+                let program = match entry.memory() {
+                    Some(megabytes) => stdio::limited(program, megabytes),
+                    None => program,
+                };
                 Ok(Box::new(stdio::start(&program, &entry.name, peer, &self.context.log)?))
             }
             Way::Http { url, headers, is_old } => {

@@ -14,7 +14,7 @@ use super::mention;
 use super::name::Names;
 use super::prompt::Prompt;
 use super::question::Questions;
-use super::resource;
+use super::resource::{self, ResourceTool};
 use super::section;
 use super::server::{Context, END, Offer, Server, State, sign_in_hint};
 use super::tool::{SearchTool, ServerTool, Servers};
@@ -25,7 +25,7 @@ use crate::base::env::Env;
 use crate::codemode;
 use crate::llm::estimate::text_tokens;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{Addition, LentServer, Owner, SlashCommand};
+use crate::runtime::addition::{Addition, Arranger, LentServer, Owner, SlashCommand};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
@@ -230,6 +230,12 @@ impl Mcp {
                             mcp.changed(&server);
                         }
                     });
+                    let (control, name) = (self.control.downgrade(), server.name());
+                    server.when_updated(move |uri| {
+                        if let Some(control) = control.upgrade() {
+                            control.mention("mcp", format!("The resource {uri} of the MCP server \"{name}\" has changed since it was read."));
+                        }
+                    });
                     if !is_known {
                         server.start();
                     }
@@ -346,7 +352,9 @@ impl Mcp {
                 all.push(Arc::new(tool));
             }
         }
-        all.extend(self.resource_tools(&servers));
+        let resources = self.resource_tools(&servers);
+        let arranger = resources.last().map(|tool| tool.clone() as Arc<dyn Arranger>);
+        all.extend(resources.into_iter().map(|tool| tool as Arc<dyn Tool>));
         let may_expose = |wanted: &dyn Fn(Exposure) -> bool| {
             servers
                 .iter()
@@ -381,7 +389,7 @@ impl Mcp {
             let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
             let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
             commands.extend(self.prompts(&servers));
-            let addition = Addition { tools, commands, sections, source, ..Addition::default() };
+            let addition = Addition { tools, commands, sections, arranger, source, ..Addition::default() };
             let problems = self.control.set_addition(owner(), addition);
             drop(inside);
             if prompts_changed && let Some(ui) = self.control.ui() {
@@ -420,7 +428,7 @@ impl Mcp {
     }
 
     /// The tools for resources, if some server offers any.
-    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<Arc<dyn Tool>> {
+    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<Arc<ResourceTool>> {
         let widest = with_resources(servers).map(|server| server.entry().exposure()).min();
         widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control)).unwrap_or_default()
     }

@@ -22,6 +22,8 @@ pub struct ServerTool {
     info: ToolInfo,
     /// The name that the server knows.
     own_name: String,
+    /// The server runs each call as a task.
+    wants_task: bool,
     server: Arc<Server>,
     control: Control,
 }
@@ -49,7 +51,15 @@ impl ServerTool {
             schema.entry("type").or_insert_with(|| "object".into());
             schema.entry("properties").or_insert_with(|| json!({}));
         }
+        let result = tool.get("outputSchema").filter(|schema| schema.is_object()).map(|schema| {
+            json!({"type": "object", "required": ["content"], "$defs": schema.get("$defs"), "properties": {
+                "content": {"type": "array", "items": {"type": "object"}},
+                "structuredContent": schema,
+                "isError": {"type": "boolean"},
+            }})
+        });
         let info = ToolInfo {
+            result,
             spec: ToolSpec {
                 name,
                 description: description
@@ -67,7 +77,8 @@ impl ServerTool {
             namespace: Some(namespace.clone()),
             ..ToolInfo::default()
         };
-        Self { info, own_name, server: server.clone(), control: control.clone() }
+        let wants_task = tool.pointer("/execution/taskSupport").is_some_and(|word| word == "required");
+        Self { info, own_name, wants_task, server: server.clone(), control: control.clone() }
     }
 }
 
@@ -94,7 +105,7 @@ impl Tool for ServerTool {
             (call.update)(ToolOutput::text(text).with_details(details.clone()));
         };
         let outcome = self.server.run(false, call.cancel, |client| {
-            client.call(&self.own_name, call.arguments, &progress, call.cancel)
+            client.call(&self.own_name, call.arguments, self.wants_task, &progress, call.cancel)
         });
         let mut result = match outcome {
             Ok(result) => result,

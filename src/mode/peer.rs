@@ -10,18 +10,30 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The connection to a client with the capabilities `C`. Cheap to clone. Writing cannot fail: if the client has
-/// gone, the output's token ends the program.
-pub struct Peer<C>(Arc<Shared<C>>);
+/// Carries messages to a client.
+pub trait Lines {
+    /// Sends a message. False if the client has gone.
+    fn line(&self, message: &impl Serialize) -> bool;
+}
 
-impl<C> Clone for Peer<C> {
+impl Lines for Arc<Output> {
+    fn line(&self, message: &impl Serialize) -> bool {
+        Output::line(self, message).is_ok()
+    }
+}
+
+/// The connection to a client with the capabilities `C`. Cheap to clone. If the client has gone, whoever carries the
+/// messages notices it.
+pub struct Peer<C, O: Lines = Arc<Output>>(Arc<Shared<C, O>>);
+
+impl<C, O: Lines> Clone for Peer<C, O> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-struct Shared<C> {
-    output: Arc<Output>,
+struct Shared<C, O> {
+    output: O,
     /// Requests of this program that wait for a response.
     calls: Pending<Outcome>,
     /// The client's unanswered requests by id, with their cancel tokens.
@@ -31,8 +43,8 @@ struct Shared<C> {
 
 type Outcome = Result<Value, Failure>;
 
-impl<C: Copy + Default> Peer<C> {
-    pub fn new(output: Arc<Output>) -> Self {
+impl<C: Copy + Default, O: Lines> Peer<C, O> {
+    pub fn new(output: O) -> Self {
         Self(Arc::new(Shared {
             output,
             calls: Pending::new(),
@@ -54,7 +66,7 @@ impl<C: Copy + Default> Peer<C> {
         self.write(&message::notification(method, params));
     }
 
-    pub fn reply(&self, id: Value) -> Reply<C> {
+    pub fn reply(&self, id: Value) -> Reply<C, O> {
         let cancel = CancelToken::new();
         self.requests().insert(id.to_string(), cancel.clone());
         Reply { peer: self.clone(), id, cancel }
@@ -68,7 +80,8 @@ impl<C: Copy + Default> Peer<C> {
         }
     }
 
-    /// Sends a request and waits at most `limit` for the response. `None` if cancelled or timed out.
+    /// Sends a request and waits at most `limit` for the response. `None` if cancelled or timed out, or if the client
+    /// cannot be reached.
     pub fn ask(
         &self,
         method: &str,
@@ -76,7 +89,12 @@ impl<C: Copy + Default> Peer<C> {
         cancel: &CancelToken,
         limit: Option<Duration>,
     ) -> Option<Outcome> {
-        self.0.calls.ask(cancel, limit, |id| self.write(&message::request(id, method, params)))
+        let cancel = cancel.child();
+        self.0.calls.ask(&cancel, limit, |id| {
+            if !self.write(&message::request(id, method, params)) {
+                cancel.cancel();
+            }
+        })
     }
 
     /// Sends a request, and does not wait for the response.
@@ -92,24 +110,24 @@ impl<C: Copy + Default> Peer<C> {
     }
 }
 
-impl<C> Peer<C> {
+impl<C, O: Lines> Peer<C, O> {
     fn requests(&self) -> MutexGuard<'_, HashMap<String, CancelToken>> {
         self.0.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, message: &impl Serialize) {
-        let _ = self.0.output.line(message);
+    fn write(&self, message: &impl Serialize) -> bool {
+        self.0.output.line(message)
     }
 }
 
 /// Sends the response to a request, exactly once.
-pub struct Reply<C> {
-    peer: Peer<C>,
+pub struct Reply<C, O: Lines = Arc<Output>> {
+    peer: Peer<C, O>,
     id: Value,
     cancel: CancelToken,
 }
 
-impl<C> Reply<C> {
+impl<C, O: Lines> Reply<C, O> {
     /// Sets the token that is cancelled with the request.
     pub fn end_by(&mut self, cancel: CancelToken) {
         self.peer.requests().insert(self.id.to_string(), cancel.clone());
@@ -139,7 +157,7 @@ impl<C> Reply<C> {
     }
 }
 
-impl<C> Drop for Reply<C> {
+impl<C, O: Lines> Drop for Reply<C, O> {
     fn drop(&mut self) {
         let mut requests = self.peer.requests();
         // Another request may have got the same id meanwhile.

@@ -26,6 +26,7 @@ pub struct Addition {
     pub sections: Vec<(String, String)>,
     pub renderer: Option<Arc<dyn Renderer>>,
     pub completers: Vec<Arc<dyn Completer>>,
+    pub arranger: Option<Arc<dyn Arranger>>,
     pub providers: Vec<Provider>,
     /// The `sourceInfo` that other programs are told.
     pub source: Value,
@@ -63,6 +64,13 @@ pub trait SlashCommand: Send + Sync {
         let _ = (prefix, cancel);
         Vec::new()
     }
+}
+
+/// Changes what the model is told of the active tools.
+pub trait Arranger: Send + Sync {
+    /// Replaces tools of `active` by ones that are declared otherwise. `all` are the tools of the session. Gives the
+    /// names of active tools that no request declares. Called while the session is locked.
+    fn arrange(&self, active: &mut [Arc<dyn Tool>], all: &[Arc<dyn Tool>], config: &Config) -> Vec<String>;
 }
 
 /// A provider with its models.
@@ -216,6 +224,17 @@ impl Additions {
 
     pub fn completers(&self) -> Vec<Arc<dyn Completer>> {
         self.0.iter().flat_map(|(_, addition)| addition.completers.iter().cloned()).collect()
+    }
+
+    /// Arranges the active tools. Gives the names of those that no request declares.
+    pub fn arrange(
+        &self,
+        active: &mut [Arc<dyn Tool>],
+        all: &[Arc<dyn Tool>],
+        config: &Config,
+    ) -> Vec<String> {
+        let arrangers = self.0.iter().filter_map(|(_, addition)| addition.arranger.as_ref());
+        arrangers.flat_map(|arranger| arranger.arrange(active, all, config)).collect()
     }
 
     pub fn providers(&self) -> Vec<Provider> {

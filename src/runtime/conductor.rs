@@ -228,7 +228,7 @@ impl Host for Conductor<'_> {
         if let Some(reason) = tool.and_then(|tool| self.control.refusal_while_planning(tool)) {
             return Err(Refusal { reason, terminate: false });
         }
-        let arguments = self.hooked.tool_call(call, arguments, self.cancel)?;
+        let arguments = self.hooked.tool_call(call, None, arguments, self.cancel)?;
         let changes = &self.config.workspace.changes;
         changes.prepare();
         if tool.is_some_and(changes_unknown)
@@ -243,7 +243,7 @@ impl Host for Conductor<'_> {
         if let Some(number) = self.looking.remove(&call.id) {
             self.config.workspace.changes.end(&call.name, &call.id, number);
         }
-        self.hooked.tool_result(call, output, is_error, self.cancel);
+        self.hooked.tool_result(call, None, output, is_error, self.cancel);
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
@@ -313,8 +313,8 @@ impl Host for Conductor<'_> {
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let changed = self.hooked.context(messages, self.cancel);
         let messages = changed.as_deref().unwrap_or(messages);
-        let absent = self.control.state().absent_tools();
-        let offered = (!absent.is_empty()).then(|| without_tools(messages, &absent));
+        let undeclared = self.control.state().undeclared_tools();
+        let offered = (!undeclared.is_empty()).then(|| without_tools(messages, &undeclared));
         match self.config.services.block_images {
             true => Some(blocked::without(offered.as_deref().unwrap_or(messages))),
             false => offered.or(changed),

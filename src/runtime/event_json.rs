@@ -126,23 +126,26 @@ lines! { AGENT_EVENTS, agent_event, map, |event: &AgentEvent<'_>, partial: Optio
     }
     "message_start" AgentEvent::MessageStart { message } => { message: "Message" = message }
     "message_end" AgentEvent::MessageEnd { message } => { message: "Message" = message }
-    "tool_execution_start" AgentEvent::ToolStart { id, name, arguments } => {
+    "tool_execution_start" AgentEvent::ToolStart { id, name, arguments, parent } => {
         toolCallId: "string" = id,
         toolName: "string" = name,
         args: "object" = arguments,
+        parentToolCallId? "string" = parent,
     }
-    "tool_execution_update" AgentEvent::ToolUpdate { id, name, arguments, output } => {
+    "tool_execution_update" AgentEvent::ToolUpdate { id, name, arguments, output, parent } => {
         toolCallId: "string" = id,
         toolName: "string" = name,
         args: "object" = arguments,
         partialResult: "Output" = Output { output, is_error: false },
+        parentToolCallId? "string" = parent,
     }
-    "tool_execution_end" AgentEvent::ToolEnd { id, name, output, is_error, duration_ms } => {
+    "tool_execution_end" AgentEvent::ToolEnd { id, name, output, is_error, duration_ms, parent } => {
         toolCallId: "string" = id,
         toolName: "string" = name,
         result: "Output" = Output { output, is_error: *is_error },
         isError: "boolean" = is_error,
         durationMs? "integer" = duration_ms,
+        parentToolCallId? "string" = parent,
     }
     else AgentEvent::MessageUpdate { event, fold } => {
         let message = fold.message();

@@ -180,15 +180,18 @@ impl Hooked {
         event.filter(|_| is_changed).and_then(|mut event| read(event["messages"].take()))
     }
 
-    /// Asks about a call that is about to run. Gives the arguments to run it with.
+    /// Asks about a call that is about to run, made by the call `parent` if it is not the model's. Gives the arguments
+    /// to run it with.
     pub fn tool_call(
         &self,
         call: &ToolCall,
+        parent: Option<&str>,
         arguments: Map<String, Value>,
         cancel: &CancelToken,
     ) -> Result<Map<String, Value>, Refusal> {
         let mut refusal = None;
-        let fields = || json!({"toolCallId": call.id, "toolName": call.name, "input": arguments});
+        let fields =
+            || with_parent(json!({"toolCallId": call.id, "toolName": call.name, "input": arguments}), parent);
         let event = self.ask("tool_call", fields, cancel, &mut |event, result| match result {
             Ok(mut result) => {
                 if result["block"] == true {
@@ -224,6 +227,7 @@ impl Hooked {
     pub fn tool_result(
         &self,
         call: &ToolCall,
+        parent: Option<&str>,
         output: &mut ToolOutput,
         is_error: &mut bool,
         cancel: &CancelToken,
@@ -237,7 +241,7 @@ impl Hooked {
             if let Some(usage) = &output.usage {
                 fields["usage"] = json!(usage);
             }
-            fields
+            with_parent(fields, parent)
         };
         let event = self.ask("tool_result", fields, cancel, &mut |event, result| {
             if let (Value::Object(event), Ok(Value::Object(result))) = (event, result) {
@@ -258,6 +262,14 @@ impl Hooked {
         output.usage = read::<Usage>(event["usage"].take()).or(output.usage.take());
         *is_error = event["isError"].as_bool().unwrap_or(*is_error);
     }
+}
+
+/// The fields of a call, with the id of the call that made it.
+fn with_parent(mut fields: Value, parent: Option<&str>) -> Value {
+    if let Some(parent) = parent {
+        fields["parentToolCallId"] = parent.into();
+    }
+    fields
 }
 
 /// `changed` with the system messages of `messages` where they stood: before the message that followed them, if that

@@ -26,6 +26,7 @@ use crossbeam_channel::{bounded, select};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 /// A request outside the conversation.
 pub struct Nested {
@@ -37,35 +38,23 @@ pub struct Nested {
     pub messages: Vec<AgentMessage>,
 }
 
-/// What came of a call, and whether it has failed.
-fn result_of(result: Result<ToolOutput, ToolError>) -> (ToolOutput, bool) {
-    match result {
-        Ok(output) => {
-            let is_error = output.is_error;
-            (output, is_error)
-        }
-        Err(ToolError { message, details, structured }) => {
-            let structured = structured.map(|data| *data);
-            (ToolOutput { details, structured, ..ToolOutput::text(message) }, true)
-        }
-    }
-}
-
 impl Control {
-    /// Calls a tool of the session from inside another one: checked, asked about and hooked as the calls of the model
-    /// are. A failure is a result, too; gives whether it is one.
-    pub fn execute(
+    /// Begins a call of a tool of the session. If the call with the id `parent` makes it, there are events of it, which
+    /// precede the end of that call.
+    pub fn begin_call(
         &self,
-        id: &str,
+        id: String,
+        parent: Option<&str>,
         name: &str,
         arguments: Map<String, Value>,
-        update: &(dyn Fn(ToolOutput) + Sync),
         cancel: &CancelToken,
-    ) -> (ToolOutput, bool) {
-        let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, ..ToolCall::default() };
-        let (mut output, mut is_error) = result_of(self.execute_checked(&call, update, cancel));
-        self.hooked().tool_result(&call, &mut output, &mut is_error, cancel);
-        (output, is_error)
+    ) -> NestedCall {
+        let call = ToolCall { id, name: name.to_owned(), arguments, ..ToolCall::default() };
+        let (parent_id, cancel) = (parent.map(str::to_owned), cancel.clone());
+        let begun = NestedCall { control: self.clone(), parent: parent_id, call, cancel };
+        let ToolCall { id, name, arguments, .. } = &begun.call;
+        begun.tell(AgentEvent::ToolStart { id, name, arguments, parent });
+        begun
     }
 
     /// Runs a built-in tool for a tool that has taken its place. Nobody is asked and no hook runs: both were for the
@@ -86,30 +75,7 @@ impl Control {
             let model = self.models().current();
             tool.run(&Invocation { id, arguments: &arguments, cancel, model: &model, update })
         };
-        result_of(run())
-    }
-
-    fn execute_checked(
-        &self,
-        call: &ToolCall,
-        update: &(dyn Fn(ToolOutput) + Sync),
-        cancel: &CancelToken,
-    ) -> Result<ToolOutput, ToolError> {
-        let tool = self
-            .callable(&call.name)
-            .ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
-        if let Some(reason) = self.refusal_while_planning(tool.info()) {
-            return Err(ToolError::new(reason));
-        }
-        let shaped = tool.prepare(call.arguments.clone());
-        let spec = &tool.info().spec;
-        let arguments = schema::validate(&spec.name, &spec.parameters, &shaped)?;
-        let arguments = self
-            .hooked()
-            .tool_call(call, arguments, cancel)
-            .map_err(|Refusal { reason, .. }| ToolError::new(reason))?;
-        let model = self.models().current();
-        tool.run(&Invocation { id: &call.id, arguments: &arguments, cancel, model: &model, update })
+        ToolOutput::of(run())
     }
 
     /// Asks a model outside the conversation.
@@ -175,6 +141,12 @@ impl Control {
         let _ = self.send(note(kind, text), Delivery::Now(Streaming::FollowUp), true);
     }
 
+    /// Tells the model something with the next prompt.
+    pub fn mention(&self, kind: &str, text: String) {
+        // It cannot fail: nothing is handed over.
+        let _ = self.send(note(kind, text), Delivery::NextTurn, false);
+    }
+
     /// Appends state of a part of the session, which the model does not see. Gives the id of the entry.
     pub fn append_custom(&self, custom_type: String, data: Option<Value>) -> Result<String, String> {
         let entry = self.log().append(Custom { custom_type, data, ..Custom::default() });
@@ -183,6 +155,71 @@ impl Control {
             ui.event(&Event::EntryAppended { entry: &entry });
         }
         Ok(entry.id)
+    }
+}
+
+/// A call of a tool that is no part of the conversation.
+pub struct NestedCall {
+    control: Control,
+    parent: Option<String>,
+    call: ToolCall,
+    cancel: CancelToken,
+}
+
+impl NestedCall {
+    /// Runs the tool: checked, asked about and hooked as the calls of the model are. A failure is a result, too; gives
+    /// whether it is one.
+    pub fn run(self, update: &(dyn Fn(ToolOutput) + Sync)) -> (ToolOutput, bool) {
+        let parent = self.parent.as_deref();
+        let ToolCall { id, name, arguments, .. } = &self.call;
+        let update = |output: ToolOutput| {
+            self.tell(AgentEvent::ToolUpdate { id, name, arguments, output: &output, parent });
+            update(output);
+        };
+        let mut begun = None;
+        let (mut output, mut is_error) = ToolOutput::of(self.run_checked(&mut begun, &update));
+        let duration_ms =
+            begun.map(|begun: Instant| u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.control.hooked().tool_result(&self.call, parent, &mut output, &mut is_error, &self.cancel);
+        self.tell(AgentEvent::ToolEnd { id, name, output: &output, is_error, duration_ms, parent });
+        (output, is_error)
+    }
+
+    /// Sets `begun` as soon as nothing keeps the tool from running.
+    fn run_checked(
+        &self,
+        begun: &mut Option<Instant>,
+        update: &(dyn Fn(ToolOutput) + Sync),
+    ) -> Result<ToolOutput, ToolError> {
+        let Self { control, parent, call, cancel } = self;
+        if cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        let tool = control
+            .callable(&call.name)
+            .ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
+        if let Some(reason) = control.refusal_while_planning(tool.info()) {
+            return Err(ToolError::new(reason));
+        }
+        let shaped = tool.prepare(call.arguments.clone());
+        let spec = &tool.info().spec;
+        let arguments = schema::validate(&spec.name, &spec.parameters, &shaped)?;
+        let arguments = control
+            .hooked()
+            .tool_call(call, parent.as_deref(), arguments, cancel)
+            .map_err(|Refusal { reason, .. }| ToolError::new(reason))?;
+        let model = control.models().current();
+        *begun = Some(Instant::now());
+        tool.run(&Invocation { id: &call.id, arguments: &arguments, cancel, model: &model, update })
+    }
+
+    /// Tells of a call that another one has made.
+    fn tell(&self, event: AgentEvent<'_>) {
+        if self.parent.is_some() {
+            let event = Event::Agent(event);
+            self.control.ui().iter().for_each(|ui| ui.event(&event));
+            self.control.hooked().event(&event, || Value::Null, &self.cancel);
+        }
     }
 }
 

@@ -74,6 +74,65 @@ fn a_script_calls_tools_and_puts_out_what_it_wants() {
 }
 
 #[test]
+fn calls_of_a_script_have_events_of_their_own() {
+    if !has_engine() {
+        return;
+    }
+    let code = "await tools.read({path: 'a.txt'});\n\
+        await Promise.allSettled([tools.bash({command: 'echo hi'}), tools.read({path: 'none'}), tools.read({})])";
+    let (world, _server) = scripts(&[code]);
+    world.write("a.txt", "first\n");
+    let outcome = world.pi().args(PRINT).args(["--mode", "json", "go"]).run().success();
+    let lines = outcome.events();
+    let nested: Vec<&Value> = lines.iter().filter(|line| line["parentToolCallId"] == "c").collect();
+    let of = |kind: &str| nested.iter().copied().filter(|line| line["type"] == kind).collect::<Vec<_>>();
+    let starts: Vec<Value> = of("tool_execution_start")
+        .iter()
+        .map(|line| json!([line["toolCallId"], line["toolName"], line["args"]]))
+        .collect();
+    let expected = json!([
+        ["c/1", "read", {"path": "a.txt"}],
+        ["c/2", "bash", {"command": "echo hi"}],
+        ["c/3", "read", {"path": "none"}],
+        ["c/4", "read", {}],
+    ]);
+    assert_eq!(json!(starts), expected);
+    assert!(of("tool_execution_update").iter().any(|line| line["toolCallId"] == "c/2"));
+    let mut ends = of("tool_execution_end");
+    ends.sort_by_key(|line| line["toolCallId"].to_string());
+    let told: Vec<Value> =
+        ends.iter().map(|line| json!([line["isError"], line["durationMs"].is_u64()])).collect();
+    // The last call did not run.
+    assert_eq!(json!(told), json!([[false, true], [false, true], [true, true], [true, false]]));
+    assert_eq!(ends[0]["result"]["structuredContent"], "first\n");
+    // All of them lie within the call of the script, and none is a message.
+    let place = |line: &Value| lines.iter().position(|other| other == line).unwrap();
+    let is_end = |line: &&Value| line["type"] == "tool_execution_end" && line["toolCallId"] == "c";
+    let end = lines.iter().find(is_end).expect("the end of the script");
+    assert!(end.get("parentToolCallId").is_none());
+    assert!(nested.iter().all(|line| place(line) < place(end)));
+    let roles: Vec<String> = world
+        .session()
+        .iter()
+        .filter_map(|entry| Some(entry["message"]["role"].as_str()?.to_owned()))
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "toolResult", "assistant"]);
+
+    let (world, _server) = scripts(&["await tools.bash({command: 'echo hi'})"]);
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools +codemode");
+    client.prompt("go").unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let kinds: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["parentToolCallId"] == "c")
+        .map(|event| &event["type"])
+        .filter(|kind| **kind != "tool_execution_update")
+        .collect();
+    assert_eq!(kinds, ["tool_execution_start", "tool_execution_end"]);
+    client.close().unwrap();
+}
+
+#[test]
 fn a_script_that_fails_says_why_and_keeps_what_it_put_out() {
     if !has_engine() {
         return;
@@ -204,7 +263,7 @@ fn calls_of_scripts_are_asked_about_and_an_abort_ends_them() {
     let (world, _server) = scripts(&["await tools.bash({command: 'touch begun; sleep 300'})"]);
     let mut client = crate::rpc::client(&world, "--model mock/m1 --tools +codemode");
     client.prompt("go").unwrap();
-    // Nothing is told while a call runs.
+    // The event of the call precedes the command.
     for _ in 0..4000 {
         if world.work().join("begun").exists() {
             break;
@@ -234,6 +293,72 @@ fn without_an_engine_it_is_left_out_and_that_is_said_once() {
     assert!(!outcome.stderr.contains("node"), "{}", outcome.stderr);
 }
 
+#[test]
+fn scripts_may_be_the_only_way_to_other_tools() {
+    if !has_engine() {
+        return;
+    }
+    let code = "return (await tools.bash({command: 'echo hi; exit 3'})).exit_code";
+    let (world, server) = world([script(code)].into_iter().chain((0..6).map(|_| Reply::text("done"))));
+    let said = |request: &Request| {
+        let tools = request.body["tools"].as_array().unwrap().iter();
+        let own = tools.map(|tool| &tool["function"]).find(|tool| tool["name"] == "codemode").cloned();
+        own.map(|tool| tool["description"].as_str().unwrap().to_owned()).unwrap_or_default()
+    };
+    let starts = |mode: &str, words: &[&str]| {
+        world.write_config("settings.json", &json!({"codemode": {"mode": mode}}).to_string());
+        world.pi().args(["--model", "mock/m1"]).args(words).run().success();
+        server.requests().last().unwrap().clone()
+    };
+    let request = starts("only", &["--tools", "+codemode", "-p", "go"]);
+    assert!(result(&server).ends_with('3'));
+    assert_eq!(declared(&request), ["codemode"]);
+    let about = said(&request);
+    for name in ["read", "bash", "edit", "write"] {
+        assert!(about.contains(&format!("tools.{name}(args: {{\n  ")), "{name}: {about}");
+    }
+    assert!(about.contains("exit_code: number;") && !about.contains("tools.ls("), "{about}");
+    let prompt = request.body["messages"][0].to_string();
+    assert!(prompt.contains("- codemode: ") && !prompt.contains("- read: "), "{prompt}");
+    // The session has recorded all tools as active: the setting alone decides on what is declared.
+    let added =
+        &world.session().iter().find_map(|entry| entry["message"].get("toolsAdded").cloned()).unwrap();
+    assert_eq!(added.as_array().unwrap().len(), 5);
+    let request = starts("only", &["--tools", "+ls", "-c", "-p", "go"]);
+    assert_eq!(declared(&request), ["codemode"]);
+    assert!(said(&request).contains("tools.ls("));
+    let request = starts("on", &["-c", "-p", "go"]);
+    assert_eq!(declared(&request), ["read", "bash", "edit", "write", "ls", "codemode"]);
+    assert!(!said(&request).contains("tools.ls("));
+    let request = starts("only", &["--tools", "-codemode", "-c", "-p", "go"]);
+    assert_eq!(declared(&request), ["read", "bash", "edit", "write", "ls"]);
+    // The shortest tools go into a small budget.
+    world.write_config("settings.json", r#"{"codemode": {"mode": "only", "inlineBudget": 80}}"#);
+    world.pi().args(PRINT).args(["-p", "go"]).run().success();
+    let about = said(server.requests().last().unwrap());
+    assert!(about.contains("tools.write(") && !about.contains("tools.edit("), "{about}");
+}
+
+#[test]
+fn scripts_list_chat_models_and_are_told_that_no_others_run() {
+    if !has_engine() {
+        return;
+    }
+    let code = "const [one] = await models.getAvailableOfType('chat', 'mock');\n\
+        const none = await models.getModelsOfType('classifier');\n\
+        const got = await models.getModelOfType('chat', one.provider, one.id);\n\
+        const failed = [];\n\
+        for (const call of [() => models.classify(one, {}), () => models.getModelsOfType('x')])\n\
+            await call().catch((error) => failed.push(error.message));\n\
+        return [one.id, none, got.name, failed]";
+    let (world, server) = scripts(&[code]);
+    run(&world);
+    let said: Value = serde_json::from_str(&result(&server)).unwrap();
+    assert_eq!((&said[0], &said[1]), (&json!("m1"), &json!([])));
+    assert!(said[3][0].as_str().unwrap().contains("runs chat models only"), "{said}");
+    assert!(said[3][1].as_str().unwrap().contains("\"classifier\""), "{said}");
+}
+
 /// A server with two tools, in `sh`.
 const SCRIPT: &str = r#"
 while read -r line; do
@@ -241,7 +366,7 @@ while read -r line; do
   answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
   case $line in
     *'"method":"initialize"'*) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"},"instructions":"Adds numbers"}';;
-    *'"method":"tools/list"'*) answer '{"tools":[{"name":"add-up","description":"Adds numbers up","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}}},{"name":"fail","inputSchema":{"type":"object"}}]}';;
+    *'"method":"tools/list"'*) answer '{"tools":[{"name":"add-up","description":"Adds numbers up","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}},"outputSchema":{"type":"object","properties":{"sum":{"type":"number"}}}},{"name":"fail","inputSchema":{"type":"object"}}]}';;
     *'"name":"fail"'*) answer '{"content":[{"type":"text","text":"it failed"}],"isError":true}';;
     *'"method":"tools/call"'*) answer '{"content":[{"type":"text","text":"4"}],"structuredContent":{"sum":4}}';;
   esac
@@ -257,7 +382,8 @@ fn tools_of_servers_are_called_from_scripts() {
         const found = await searchTools('add numbers', {limit: 1, namespace: 'one'});\n\
         const about = await describeNamespace('mcp__one');\n\
         return [sum.structuredContent.sum, bad.isError, found[0].name, about.instructions, about.tools.length,\n\
-        (await describeTool('mcp__one__add_up')).includes('n?: number'), typeof await describeTool('none'),\n\
+        (await describeTool('mcp__one__add_up')).includes('n?: number'),\n\
+        (await describeTool('mcp__one__add_up')).includes('structuredContent?: { sum?: number }'), typeof await describeTool('none'),\n\
         ALL_TOOLS.some((tool) => tool.name === 'mcp__one__add_up')]";
     let (world, server) = scripts(&[code]);
     let script = world.home().join("server.sh");
@@ -270,7 +396,7 @@ fn tools_of_servers_are_called_from_scripts() {
     assert_eq!(declared(&requests[0]), ["read", "bash", "edit", "write", "codemode"]);
     let prompt = requests[0].body["messages"][0].to_string();
     assert!(prompt.contains("- mcp__one (codemode)"), "{prompt}");
-    assert_eq!(result(&server), r#"[4,true,"mcp__one__add_up","Adds numbers",2,true,"undefined",true]"#);
+    assert_eq!(result(&server), r#"[4,true,"mcp__one__add_up","Adds numbers",2,true,true,"undefined",true]"#);
     // Who does not want scripts has a search.
     for (path, config) in [
         ("mcp.json", json!({"autoEnableCodemode": false, "mcpServers": config["mcpServers"]})),

@@ -52,6 +52,10 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_ask;
 #[cfg(feature = "mcp")]
+mod mcp_http;
+#[cfg(feature = "mcp")]
+mod mcp_resource;
+#[cfg(feature = "mcp")]
 mod mcp_server;
 #[cfg(feature = "mcp")]
 mod mcp_sign_in;

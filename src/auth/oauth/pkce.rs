@@ -6,7 +6,6 @@ use crate::llm::event::StreamError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 
 pub struct Pkce {
     pub verifier: String,
@@ -23,10 +22,7 @@ impl Pkce {
 
 /// 256 random bits, encoded for a URL.
 pub fn random() -> Result<String, StreamError> {
-    let mut bytes = [0; 32];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| failed("the system has no random numbers"))?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
+    crate::base::random::text().map_err(|_| failed("the system has no random numbers"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,6 @@
 use super::start::Launch;
 use crate::base::feature;
 
-pub fn serve(_: Launch) -> Result<u8, String> {
+pub fn serve(_: Launch, _: Option<&str>) -> Result<u8, String> {
     Err(format!("There is no MCP mode: {}", feature::absent("mcp")))
 }

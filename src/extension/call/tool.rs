@@ -36,8 +36,8 @@ impl Call<'_> {
                 Ok(json!({"names": control.tools().set_active(&names)}))
             }
             "execute" => {
-                let parent = params.optional_text("toolCallId")?.unwrap_or("call");
-                let id = format!("{parent}/{}", crate::runtime::unique_id());
+                let parent = params.optional_text("toolCallId")?;
+                let id = format!("{}/{}", parent.unwrap_or("call"), crate::runtime::unique_id());
                 let arguments: Map<String, Value> = params.optional("arguments")?.unwrap_or_default();
                 let progress = |output: ToolOutput| {
                     let part = json!({"extension": self.instance.id, "id": self.id, "content": output.content,
@@ -49,7 +49,7 @@ impl Call<'_> {
                 let name = params.text("name")?;
                 let (output, is_error) = match params.flag("builtin")? {
                     true => control.execute_builtin(&id, name, &arguments, &progress, self.cancel),
-                    false => control.execute(&id, name, arguments, &progress, self.cancel),
+                    false => control.begin_call(id, parent, name, arguments, self.cancel).run(&progress),
                 };
                 let mut result = json!({"content": output.content, "isError": is_error});
                 let fields = [("details", output.details), ("structuredContent", output.structured)];

@@ -32,6 +32,8 @@ pub enum Form {
     Flag,
     /// A number above zero.
     Seconds,
+    /// A whole number above zero.
+    Megabytes,
     Port,
     /// A http or https address.
     Url,
@@ -65,6 +67,12 @@ pub const FIELDS: &[Field] = &[
     row("args", Of::Stdio, Form::Texts, "Arguments; ~/ at the beginning is the home folder"),
     row("env", Of::Stdio, Form::TextMap, "Variables for the program; values may hold ${NAME} or be !command"),
     row("cwd", Of::Stdio, Form::Text, "Folder of the program, relative to that of the session"),
+    row(
+        "memory",
+        Of::Stdio,
+        Form::Megabytes,
+        "Megabytes of data that each of its processes may have; on Linux only",
+    ),
     row("url", Of::Http, Form::Url, "Address of the server"),
     row(
         "headers",
@@ -165,6 +173,10 @@ impl Form {
             Self::Seconds => {
                 (value.as_f64().is_some_and(|number| number > 0.0), "must be a number of seconds above 0")
             }
+            Self::Megabytes => (
+                value.as_u64().is_some_and(|count| (1..=1 << 24).contains(&count)),
+                "must be a whole number of megabytes above 0",
+            ),
             Self::Port => {
                 (value.as_u64().is_some_and(|port| (1..=65535).contains(&port)), "must be a port: 1 to 65535")
             }
@@ -289,6 +301,7 @@ impl Form {
             Self::TextMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
             Self::Flag => json!({"type": "boolean"}),
             Self::Seconds => json!({"type": "number", "exclusiveMinimum": 0}),
+            Self::Megabytes => json!({"type": "integer", "minimum": 1, "maximum": 1 << 24}),
             Self::Port => json!({"type": "integer", "minimum": 1, "maximum": 65535}),
             Self::OneOf(names) => json!({"enum": names}),
             Self::Exposure => exposures(),

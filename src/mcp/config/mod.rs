@@ -292,6 +292,11 @@ impl Entry {
         seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(TIMEOUT)
     }
 
+    /// Megabytes of data that a program may have.
+    pub fn memory(&self) -> Option<u64> {
+        self.fields.get("memory")?.as_u64()
+    }
+
     pub fn description(&self) -> Option<&str> {
         self.text("description").map(str::trim).filter(|text| !text.is_empty())
     }

@@ -156,7 +156,7 @@ impl Updates {
                 }
                 self.end_open_calls();
             }
-            AgentEvent::ToolStart { id, name, arguments } => self.start_call(id, name, arguments),
+            AgentEvent::ToolStart { id, name, arguments, .. } => self.start_call(id, name, arguments),
             AgentEvent::ToolUpdate { id, .. } if self.drawn.has(id) => {}
             AgentEvent::ToolUpdate { id, output, .. } => {
                 self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,

@@ -260,7 +260,11 @@ fn of_agent(event: &AgentEvent<'_>) -> Option<News> {
         AgentEvent::MessageStart { message } => News::MessageStarted((*message).clone()),
         AgentEvent::MessageEnd { message } => News::MessageEnded((*message).clone()),
         AgentEvent::MessageUpdate { event, .. } => return of_answer(event),
-        AgentEvent::ToolStart { id, name, arguments } => News::ToolStarted {
+        // The card of the call that made them tells of such calls.
+        AgentEvent::ToolStart { parent: Some(_), .. }
+        | AgentEvent::ToolUpdate { parent: Some(_), .. }
+        | AgentEvent::ToolEnd { parent: Some(_), .. } => return None,
+        AgentEvent::ToolStart { id, name, arguments, .. } => News::ToolStarted {
             id: (*id).to_owned(),
             name: (*name).to_owned(),
             arguments: (*arguments).clone(),

@@ -62,7 +62,7 @@ pub fn run(
 ) -> Value {
     let id = format!("mcp-{number}");
     let update = |output: ToolOutput| progress.output(&output);
-    let (output, is_error) = control.execute(&id, name, arguments, &update, cancel);
+    let (output, is_error) = control.begin_call(id, None, name, arguments, cancel).run(&update);
     let content: Vec<Value> = output.content.iter().filter_map(block).collect();
     let mut result = json!({"content": content, "isError": is_error});
     if let Some(structured) = output.structured.filter(Value::is_object) {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Revisions of the protocol, newest first. Their differences do not touch what is used here.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Calls that may run at once.
 const CALLS_MAX: usize = 32;
@@ -22,12 +22,15 @@ const CALLS_MAX: usize = 32;
 /// Error code of a resource that does not exist.
 const NO_RESOURCE: i64 = -32002;
 
+/// What opens sessions, for all servers of this process.
+pub type SharedHost = Arc<Mutex<Box<dyn Host>>>;
+
 pub struct Server(Arc<Shared>);
 
 /// What the threads of calls share.
 pub struct Shared {
     pub peer: Peer,
-    pub host: Mutex<Box<dyn Host>>,
+    pub host: SharedHost,
     /// The session whose tools are offered.
     pub control: Control,
     /// True if a session can run a prompt.
@@ -40,13 +43,13 @@ pub struct Shared {
 }
 
 impl Server {
-    pub fn new(peer: Peer, host: impl Host, control: Control, can_run: bool, cancel: CancelToken) -> Self {
+    pub fn new(peer: Peer, host: SharedHost, control: Control, can_run: bool, cancel: CancelToken) -> Self {
         let ui = Arc::new(ClientUi { peer: peer.clone() });
         control.set_approver(ui.clone());
         control.set_ui(ui);
         Self(Arc::new(Shared {
             peer,
-            host: Mutex::new(Box::new(host)),
+            host,
             control,
             can_run,
             cancel,

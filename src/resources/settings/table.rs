@@ -104,6 +104,8 @@ pub const GROUPS: &[Group] = &[
         key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
         global("undo.commands", OneOf(&["auto", "on", "off"]), Preset::Text("auto"), "what commands change can be undone: in folders of at most 10000 files and 64 MB, but not in print mode; always; never"),
         global("undo.maxBytes", Count, Preset::Count(1 << 30), "contents of a folder, where `undo.commands` is `on`"),
+        key("codemode.mode", OneOf(&["on", "only"]), Preset::Text("on"), "while `codemode` is active the model calls other tools itself, too, or only by scripts"),
+        key("codemode.inlineBudget", Count, Preset::Count(3000), "tokens of tools that the description of `codemode` declares"),
         key("mcp.directTokens", Count, Preset::Count(1500), "of declared tools of MCP servers; at most a tenth of the model's window. More are found by `tool_search`"),
         key("ask.timeoutSeconds", Seconds, Told("none"), "after which a question of the model gets the recommended answer"),
         key("jobs.wake", Flag, Preset::Flag(true), "the end of a background job is told to the model, also when it is idle"),

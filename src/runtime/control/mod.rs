@@ -319,7 +319,9 @@ impl Control {
             Exposure::ModelOnly | Exposure::Hidden => false,
         };
         let all = state.all_tools();
-        let tool = all.iter().filter(|tool| tool.info().spec.name == name).find(reaches)?.clone();
+        // Active ones first: they may have been arranged.
+        let mut named = state.tools.iter().chain(&all).filter(|tool| tool.info().spec.name == name);
+        let tool = named.find(reaches)?.clone();
         self.guarded(&state.config, &[tool]).pop()
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub thinking: ThinkingLevel,
     /// The active tools.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Names of active tools that no request declares, since another tool calls them.
+    hidden: Vec<String>,
     /// The tools that the conversation had when the state began.
     recorded: RecordedTools,
     /// Names of tools that the conversation recorded as active. Those that no tool here has stay recorded.
@@ -123,7 +125,8 @@ impl State {
     pub(super) fn new(parts: Parts) -> (Self, Conversation) {
         let Parts { mut conversation, model, thinking, tools, absent, config } = parts;
         conversation.hide(config.services.vault().clone());
-        let recorded = RecordedTools::of(conversation.messages().iter());
+        let recorded = RecordedTools::of(conversation.messages().iter())
+            .map(|recorded| recorded.changed(config.over.tools.changes()));
         let state = Self {
             switches: Switches::of(&config, InterruptMode::default()),
             sections: OnceLock::new(),
@@ -131,6 +134,7 @@ impl State {
             model,
             thinking,
             tools,
+            hidden: Vec::new(),
             recorded: recorded.unwrap_or_default(),
             absent,
             registered: Vec::new(),
@@ -207,6 +211,11 @@ impl State {
         self.absent.iter().filter(|name| !offered.contains(name)).cloned().collect()
     }
 
+    /// Returns the names of recorded tools that no request declares.
+    pub fn undeclared_tools(&self) -> Vec<String> {
+        [self.absent_tools(), self.hidden.clone()].concat()
+    }
+
     /// The added tools that the configuration admits, or those of them that are active at first.
     fn added_tools(&self, at_first: bool) -> Vec<Arc<dyn Tool>> {
         let is_meant =
@@ -248,7 +257,9 @@ impl State {
     /// The sections of the system prompt for the active tools.
     pub fn sections(&self) -> Arc<Map<String, Value>> {
         let make = || {
-            let mut sections = self.config.sections(&self.tools);
+            let is_declared = |tool: &&Arc<dyn Tool>| !self.hidden.contains(&tool.info().spec.name);
+            let declared: Vec<_> = self.tools.iter().filter(is_declared).cloned().collect();
+            let mut sections = self.config.sections(&declared);
             self.additions.add_sections(&mut sections);
             Arc::new(sections)
         };
@@ -263,7 +274,9 @@ impl State {
     /// Activates the tools with these names, each once and in this order, and deactivates all others. Unknown
     /// names are ignored. Returns the names of the active tools.
     pub(super) fn activate(&mut self, names: &[String]) -> Vec<String> {
-        self.tools = tools_named(&self.all_tools(), names);
+        let all = self.all_tools();
+        self.tools = tools_named(&all, names);
+        self.hidden = self.additions.arrange(&mut self.tools, &all, &self.config);
         self.sections = OnceLock::new();
         names_of(&self.tools)
     }

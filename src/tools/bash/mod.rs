@@ -90,6 +90,17 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
                 extra: Extra::new(),
             },
             label: "bash".into(),
+            result: Some(json!({
+                "type": "object",
+                "required": ["output", "truncated", "exit_code", "wall_time_seconds"],
+                "properties": {
+                    "output": {"type": "string", "description": "stdout and stderr together, up to 1 MB"},
+                    "truncated": {"type": "boolean"},
+                    "full_output_path": {"type": "string", "description": "If truncated"},
+                    "exit_code": {"type": "number"},
+                    "wall_time_seconds": {"type": "number"},
+                },
+            })),
             snippet: Some("Run shell commands (tests, git, builds, searches)".into()),
             rules: workspace.rules(["PI_* environment variables tell commands about this session and model"]),
             serves: Serves { commands: true, ..Serves::default() },

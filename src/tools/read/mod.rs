@@ -51,6 +51,15 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
         info: ToolInfo {
             spec,
             label: "read".into(),
+            result: Some(json!({"anyOf": [
+                {"type": "string"},
+                {"type": "object", "required": ["type", "data", "mimeType", "note"], "properties": {
+                    "type": {"const": "image"},
+                    "data": {"type": "string"},
+                    "mimeType": {"type": "string"},
+                    "note": {"type": "string"},
+                }},
+            ]})),
             snippet: Some("Read files and images".into()),
             rules: vec!["Look at files with read, not with cat or sed.".into()],
             reads_only: true,

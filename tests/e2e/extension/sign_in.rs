@@ -16,7 +16,7 @@ const SIGNS_IN: &str = r#"
 "#;
 
 fn install_provider(world: &World, url: &str, arms: &str) {
-    let provider = json!({"providers": [{"name": "mine", "displayName": "Mine", "baseUrl": url,
+    let provider = json!({"events": ["session_start"], "providers": [{"name": "mine", "displayName": "Mine", "baseUrl": url,
         "api": "openai-completions", "oauth": {"name": "Mine account", "modifiesModels": true},
         "models": [{"id": "small"}]}]});
     install(world, "mine", &provider, arms);
@@ -62,6 +62,7 @@ fn a_sign_in_of_an_extension_asks_on_the_screen() {
     let (world, server) = world([]);
     install_provider(&world, &server.url(), SIGNS_IN);
     let screen = started(&world, "");
+    screen.wait_until("the program takes part", |_| !events(&world).is_empty());
     screen.send("/login mine");
     let shown = screen.wait_for("Which team?");
     assert!(shown.contains("https://sign.test/in"), "{shown}");

@@ -28,6 +28,7 @@ const UNITS: &[(&str, Unit)] = &[
     ("undo.maxBytes", Unit::Bytes),
     ("ask.timeoutSeconds", Unit::Seconds),
     ("mcp.directTokens", TOKENS),
+    ("codemode.inlineBudget", TOKENS),
     ("limits.turns", ANSWERS),
     ("limits.cost", Unit::Dollars),
     ("limits.tokens", TOKENS),
