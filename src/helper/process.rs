@@ -2,7 +2,7 @@
 
 use super::command;
 use super::task::{self, Task};
-use super::team::{DEPTH_MAX, Orders, Row, Slot, Team};
+use super::team::{DEPTH_MAX, Orders, Original, Row, Slot, Team};
 use super::r#yield::{self, Yielded};
 use crate::agent::tool::ToolInfo;
 use crate::base::cancel::CancelToken;
@@ -53,6 +53,8 @@ pub struct Helper<'a> {
     pub schema: Option<&'a Value>,
     /// The working folder.
     pub cwd: &'a Path,
+    /// The copies that the helper works in.
+    pub copies: &'a [Original],
     /// 1 for helpers of the session.
     pub depth: usize,
     pub slot: &'a Slot<'a>,
@@ -131,11 +133,9 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
         tools.push(json!({"name": name, "label": name, "readOnly": true, "description": description,
             "snippet": "Give tasks to helpers", "parameters": parameters}));
     }
-    let about_copy = match helper.cwd == helper.config.workspace.cwd {
-        true => "",
-        false => {
-            "\n\nYour folder is a copy of the user's: what you change in there is merged when you are done."
-        }
+    let about_copy = match helper.copies {
+        [] => "",
+        _ => "\n\nYour folder is a copy of the user's: what you change in there is merged when you are done.",
     };
     let prompt = format!("{}{about_copy}\n\nWhen you are done, call yield with the result.", helper.task);
     let sent = client.send("get_state", Value::Null).and_then(|_| {
@@ -352,6 +352,7 @@ impl<'h> Talk<'h> {
                 },
                 cancel: &cancel,
                 cwd: helper.cwd,
+                copies: helper.copies,
                 call: &id,
             };
             let reports = helper.slot.lend(&cancel, || helper.team.run(&Task::all(&arguments), &orders));
@@ -382,7 +383,12 @@ impl<'h> Talk<'h> {
                 spec: ToolSpec { name: name.to_owned(), ..ToolSpec::default() },
                 ..ToolInfo::default()
             });
-            let question = Question { helper: Some(helper.name), ..Question::new(&call, &info, &arguments) };
+            let original = original(&Value::Object(arguments.clone()), helper.copies);
+            let question = Question {
+                helper: Some(helper.name),
+                original: original.as_object(),
+                ..Question::new(&call, &info, &arguments)
+            };
             let answer = match helper.control.approve(question, &cancel) {
                 Decision::Allow | Decision::AllowAlways(_) => json!({"value": "Allow"}),
                 Decision::Change(arguments) => {
@@ -458,6 +464,18 @@ impl<'h> Talk<'h> {
             (report.status, report.text, report.data) = (status, text, data);
             report.note = (!notes.is_empty()).then(|| notes.join(". "));
         });
+    }
+}
+
+/// The arguments of a call, with the paths that those in copies stand for.
+fn original(value: &Value, copies: &[Original]) -> Value {
+    match value {
+        Value::String(text) => copies.iter().fold(text.clone(), |text, copy| copy.text(&text)).into(),
+        Value::Array(values) => values.iter().map(|value| original(value, copies)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), original(value, copies))).collect()
+        }
+        other => other.clone(),
     }
 }
 

@@ -9,15 +9,20 @@ use serde_json::{Value, json};
 /// Maximum bytes of all reports of a call together.
 const BYTES_MAX: usize = 24 * 1024;
 
-fn section(report: &Report, bytes_max: usize) -> String {
+fn head(report: &Report) -> String {
     let Report { name, agent, status, .. } = report;
-    let mut section = format!("## {name} ({agent}): {}\n", status.name());
+    let mut head = format!("## {name} ({agent}): {}\n", status.name());
     if let Some(note) = &report.note {
-        section.push_str(&format!("[{note}]\n"));
+        head.push_str(&format!("[{note}]\n"));
     }
     if let Some(changes) = &report.changes {
-        section.push_str(&format!("[{}]\n", changes.summary()));
+        head.push_str(&format!("[{}]\n", changes.summary()));
     }
+    head
+}
+
+fn section(report: &Report, mut section: String, bytes_max: usize) -> String {
+    let name = &report.name;
     let text = report.text.trim();
     let shown = cut(text, bytes_max);
     if !text.is_empty() {
@@ -56,12 +61,15 @@ pub fn result(reports: &[Report]) -> ToolOutput {
     // What short reports leave over goes to the longer ones.
     let mut lengths: Vec<usize> = reports.iter().map(|report| report.text.len()).collect();
     lengths.sort_unstable();
-    let (mut left, mut share) = (BYTES_MAX, BYTES_MAX);
+    let heads: Vec<String> = reports.iter().map(head).collect();
+    let mut left = BYTES_MAX.saturating_sub(heads.iter().map(String::len).sum());
+    let mut share = left;
     for (at, length) in lengths.iter().enumerate() {
         share = left / (lengths.len() - at);
         left -= share.min(*length);
     }
-    let sections: Vec<String> = reports.iter().map(|report| section(report, share)).collect();
+    let sections: Vec<String> =
+        reports.iter().zip(heads).map(|(report, head)| section(report, head, share)).collect();
     let structured = reports.iter().map(|report| {
         let result = report.data.clone().unwrap_or_else(|| report.text.as_str().into());
         json!({"name": report.name, "status": report.status.name(), "result": result, "note": report.note})
@@ -82,7 +90,7 @@ fn details(reports: &[Report]) -> Value {
 mod tests {
     use super::*;
     use crate::llm::message::text_of;
-    use crate::runtime::helpers::Status;
+    use crate::runtime::helpers::{Changes, Status};
 
     fn report(name: &str, text: &str) -> Report {
         Report {
@@ -105,7 +113,17 @@ mod tests {
         assert!(text.contains("of 49999 bytes; read agent://b has all]"), "{text}");
         assert!(text.trim_end().ends_with("read agent://c has all]"));
         let alone = text_of(&result(&[report("a", &"é".repeat(BYTES_MAX))]).content);
-        assert!(alone.contains("[cut after 24576 of 49152 bytes"), "{}", &alone[alone.len() - 100..]);
+        assert!(alone.contains("[cut after 24554 of 49152 bytes"), "{}", &alone[alone.len() - 100..]);
+    }
+
+    #[test]
+    fn many_changes_and_long_reports_stay_within_the_limit() {
+        let files: Vec<String> = (0..5000).map(|number| format!("folder/of/files/{number}")).collect();
+        let changes = Changes { files, is_applied: true, ..Changes::default() };
+        let row = Report { changes: Some(changes), ..report("a", &"line\n".repeat(10_000)) };
+        let text = text_of(&result(&vec![row; 16]).content);
+        assert!(text.len() < BYTES_MAX + 16 * 80, "{}", text.len());
+        assert!(text.contains(" and 4980 more]\n"), "{text}");
     }
 
     #[test]

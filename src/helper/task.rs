@@ -74,7 +74,7 @@ pub fn spec(agents: &Agents, is_allowed: impl Fn(&str) -> bool) -> ToolSpec {
                         "task": {"type": "string", "minLength": 1},
                         "name": {"type": "string", "description": "Short name of the helper"},
                         "output_schema": {"type": "object", "description": "JSON schema of the result"},
-                    "isolated": {"type": "boolean", "description": "Work in a copy; changes are merged at the end"},
+                        "isolated": {"type": "boolean", "description": "Work in a copy; changes are merged at the end"},
                     },
                 }},
             },
@@ -156,6 +156,7 @@ impl Tool for TaskTool {
             update: &|reports| (call.update)(report::progress(reports)),
             cancel: call.cancel,
             cwd: &config.workspace.cwd,
+            copies: &[],
             call: call.id,
         };
         let reports = self.team.run(&tasks, &orders).ok_or_else(ToolError::aborted)?;
@@ -180,6 +181,7 @@ impl TaskTool {
                 update: &|_| {},
                 cancel,
                 cwd: &config.workspace.cwd,
+                copies: &[],
                 call: &call,
             };
             let reports = team.run_members(&tasks, &members, &control, &orders);

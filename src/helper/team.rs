@@ -1,6 +1,6 @@
 //! The helpers of a session: how many work at once, their names, and where their answers are kept.
 
-use super::isolate::Copy;
+use super::isolate::{Copy, Source, Terms};
 use super::process::{self, Helper};
 use super::task::{NAME, Task};
 use super::r#yield;
@@ -9,12 +9,12 @@ use crate::base::file;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::event::Event;
-use crate::runtime::helpers::{Changes, Member, Report, Status};
+use crate::runtime::helpers::{self, Changes, Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -29,8 +29,8 @@ pub struct Team {
     slots: Slots,
     /// Names in use, in lower case.
     names: Mutex<HashSet<String>>,
-    /// Locked while changes are taken over.
-    taking_over: Mutex<()>,
+    /// The turn to take over changes.
+    taking_over: Slots,
 }
 
 /// Who gives tasks, and what holds for them.
@@ -43,8 +43,31 @@ pub struct Orders<'a> {
     pub cancel: &'a CancelToken,
     /// The working folder.
     pub cwd: &'a Path,
+    /// The copies that the working folder lies in, the innermost first.
+    pub copies: &'a [Original],
     /// The id of the session's call.
     pub call: &'a str,
+}
+
+/// A copy, and the folder that it is a copy of.
+#[derive(Clone)]
+pub struct Original {
+    copy: PathBuf,
+    root: PathBuf,
+}
+
+impl Original {
+    /// `text` with the paths of the folder itself.
+    pub fn text(&self, text: &str) -> String {
+        match (self.copy.to_str(), self.root.to_str()) {
+            (Some(copy), Some(root)) => text.replace(copy, root),
+            _ => text.to_owned(),
+        }
+    }
+
+    fn path(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.copy).map_or_else(|_| path.to_owned(), |rest| self.root.join(rest))
+    }
 }
 
 impl Team {
@@ -54,7 +77,7 @@ impl Team {
             control: control.downgrade(),
             slots: Slots::new(usize::try_from(concurrency).unwrap_or(1)),
             names: Mutex::default(),
-            taking_over: Mutex::default(),
+            taking_over: Slots::new(1),
         }
     }
 
@@ -143,6 +166,8 @@ impl Team {
             None => None,
         };
         let cwd = copy.as_ref().map(|(copy, _)| copy.cwd());
+        let own = copy.iter().map(|(copy, _)| Original { copy: copy.tree(), root: copy.root().to_owned() });
+        let copies: Vec<Original> = own.chain(orders.copies.iter().cloned()).collect();
         process::run(&Helper {
             team: self,
             control: row.control,
@@ -152,16 +177,17 @@ impl Team {
             task: &task.text,
             schema,
             cwd: cwd.as_deref().unwrap_or(orders.cwd),
+            copies: &copies,
             depth: orders.depth,
             slot: &slot,
             row,
             cancel: &member.cancel,
         });
         if let Some((copy, notes)) = copy {
-            let changes = self.take_over(copy, config, member, orders);
+            let (changes, more) = self.take_over(copy, config, row, orders);
             row.change(|report| {
                 report.changes = changes;
-                let notes = report.note.take().into_iter().chain(notes).collect::<Vec<_>>();
+                let notes = report.note.take().into_iter().chain(notes).chain(more).collect::<Vec<_>>();
                 report.note = (!notes.is_empty()).then(|| notes.join(". "));
             });
         }
@@ -170,44 +196,53 @@ impl Team {
 
     fn copy(&self, config: &Config, member: &Member, cwd: &Path) -> Result<(Copy, Vec<String>), String> {
         let bytes_max = config.settings.count("helpers.copyBytes");
-        Copy::create(&config.agent_dir, cwd, &member.name, bytes_max, &member.cancel)
+        let (agent_dir, home) = (&*config.agent_dir, config.workspace.home.as_deref());
+        Copy::create(&Source { agent_dir, home, cwd, bytes_max }, &member.name, &member.cancel)
     }
 
-    /// Takes over what a helper has changed in its copy, one helper after the other.
+    /// Takes over what a helper has changed in its copy, one helper after the other. Stopping the helper does not take
+    /// away what it has done; who aborts the call does not wait.
     fn take_over(
         &self,
         copy: Copy,
         config: &Config,
-        member: &Member,
+        row: Row<'_>,
         orders: &Orders<'_>,
-    ) -> Option<Changes> {
-        // Who aborts does not wait for git.
-        if orders.cancel.is_cancelled() {
-            return Some(copy.leave("the call was aborted"));
-        }
-        let _turn = self.taking_over.lock().unwrap_or_else(PoisonError::into_inner);
+    ) -> (Option<Changes>, Vec<String>) {
+        let member = row.member();
+        let Some(_turn) = self.taking_over.take(orders.cancel) else {
+            return (Some(copy.leave("the call was aborted")), Vec::new());
+        };
         let workspace = &config.workspace;
         let is_done = member.report().status == Status::Done;
-        let may_apply = |path: &Path| match workspace.backend.sandbox() {
-            _ if !is_done => Err("the helper has not finished".to_owned()),
-            Some(sandbox) if !sandbox.allows(path) => {
-                Err(format!("the sandbox does not allow to change {}", path.display()))
+        let sandbox = workspace.backend.sandbox();
+        let may_write = |path: &Path| {
+            if sandbox.is_some_and(|sandbox| !sandbox.allows(path)) {
+                let path = helpers::shown(&path.to_string_lossy());
+                return Err(format!("the sandbox does not allow to change {path}"));
             }
-            _ => Ok(()),
+            let path = orders.copies.iter().fold(path.to_owned(), |path, copy| copy.path(&path));
+            let refused = row.control.refuses_change(&path);
+            refused.map_or(Ok(()), |why| Err(format!("{}: {why}", helpers::shown(&path.to_string_lossy()))))
         };
         let patch = workspace.outputs.path().ok();
         let patch = patch.map(|folder| artifact::answer_path(&folder, &member.name).with_extension("patch"));
         if let Some(folder) = patch.as_ref().and_then(|patch| patch.parent()) {
             let _ = file::make_private_folder(folder); // without it there is no diff, and no more
         }
-        // Stopping the helper does not take away what it has done.
-        let cancel = CancelToken::new();
-        let looking = workspace.changes.begin(NAME, orders.call, &cancel);
-        let changes = copy.finish(&member.name, patch.as_deref(), &may_apply, &cancel);
+        let terms = Terms {
+            refusal: (!is_done).then_some("the helper has not finished"),
+            may_write: &may_write,
+            sandbox,
+            patch: patch.as_deref(),
+            cancel: orders.cancel,
+        };
+        let looking = workspace.changes.begin(NAME, orders.call, orders.cancel);
+        let taken = copy.finish(&member.name, &terms);
         if let Some(number) = looking {
             workspace.changes.end(NAME, orders.call, number);
         }
-        changes
+        taken
     }
 
     /// Takes a name for a helper that no other one of the session has or had.
@@ -345,6 +380,21 @@ impl Drop for Slot<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_in_a_copy_stands_for_one_in_the_folder() {
+        let copy = |copy: &str, root: &str| Original { copy: copy.into(), root: root.into() };
+        // A copy of a copy.
+        let copies = [copy("/c/2/tree", "/c/1/tree"), copy("/c/1/tree", "/proj")];
+        let text = |text: &str| copies.iter().fold(text.to_owned(), |text, copy| copy.text(&text));
+        let path = |path: &str| copies.iter().fold(PathBuf::from(path), |path, copy| copy.path(&path));
+        for (given, expected) in
+            [("/c/2/tree/a", "/proj/a"), ("/c/1/tree/a", "/proj/a"), ("/proj/a", "/proj/a"), ("a", "a")]
+        {
+            assert_eq!((text(given), path(given)), (expected.to_owned(), expected.into()));
+        }
+        assert_eq!(text("cp a /c/2/tree/secret/; ls /c/2/tree"), "cp a /proj/secret/; ls /proj");
+    }
 
     #[test]
     fn a_place_is_lent_once_and_given_back_once() {

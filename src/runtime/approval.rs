@@ -12,6 +12,7 @@ use crate::agent::call::{Arguments, Body, CallInfo, Kind};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::llm::message::ToolSpec;
 use crate::tools::Workspace;
 use crate::tools::path;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
@@ -41,6 +42,8 @@ pub struct Question<'a> {
     pub arguments: &'a Map<String, Value>,
     /// The name of the helper that makes the call; `None` for a call of the session itself.
     pub helper: Option<&'a str>,
+    /// The arguments that rules are asked about, if a helper works in a copy: with the paths of the folder itself.
+    pub original: Option<&'a Map<String, Value>>,
     /// What can be allowed for good, the narrowest first. Empty if a rule asks about the call each time.
     pub always: Vec<Always>,
     /// The rule that asks; `None` if the mode does.
@@ -50,11 +53,16 @@ pub struct Question<'a> {
 impl<'a> Question<'a> {
     /// Makes a question about a call of the session.
     pub fn new(id: &'a str, tool: &'a ToolInfo, arguments: &'a Map<String, Value>) -> Self {
-        Self { id, tool, arguments, helper: None, always: Vec::new(), asked_by: None }
+        Self { id, tool, arguments, helper: None, original: None, always: Vec::new(), asked_by: None }
     }
 }
 
 impl Question<'_> {
+    /// The arguments that rules are asked about.
+    pub fn judged(&self) -> &Map<String, Value> {
+        self.original.unwrap_or(self.arguments)
+    }
+
     /// Returns the tool's name, with the helper's name if a helper makes the call.
     pub fn who(&self) -> String {
         let tool = &self.tool.spec.name;
@@ -237,6 +245,18 @@ impl Approvals {
         tools.iter().map(guard).collect()
     }
 
+    /// Why the file at `path` may not be changed now, whatever tool does it; `None` if it may.
+    pub fn refuses(&self, path: &Path) -> Option<String> {
+        let (policy, workspace) = (self.policy(), self.state().workspace.clone()?);
+        let arguments = Map::from_iter([("path".to_owned(), path.to_string_lossy().into())]);
+        ["write", "edit"].into_iter().find_map(|name| {
+            let spec = ToolSpec { name: name.to_owned(), ..ToolSpec::default() };
+            let tool = ToolInfo { spec, ..ToolInfo::default() };
+            judged(&policy, &Question::new("", &tool, &arguments), &CallInfo::of(&arguments), &workspace)
+                .err()
+        })
+    }
+
     /// Decides on a call by the rules, or asks. `info` describes the call.
     pub fn decide(&self, question: Question<'_>, info: &CallInfo<'_>, cancel: &CancelToken) -> Decision {
         let workspace = self.state().workspace.clone();
@@ -331,7 +351,7 @@ fn judged(
         tool: &question.tool.spec.name,
         reads_only: question.tool.reads_only,
         subject,
-        arguments: question.arguments,
+        arguments: question.judged(),
         place: &place,
     };
     match permission::judge(policy, &call) {
@@ -384,7 +404,6 @@ impl Tool for Guarded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::message::ToolSpec;
     use serde_json::json;
 
     fn tool(name: &str, reads_only: bool) -> ToolInfo {

@@ -3,7 +3,9 @@
 //! The room `helper` starts them. A helper is known here from the moment when its task was given until the session
 //! changes to another conversation.
 
+use super::approval::excerpt;
 use crate::base::cancel::CancelToken;
+use crate::base::visible;
 use crate::llm::message::Usage;
 use crate::session::compaction::add_usage;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
@@ -16,6 +18,11 @@ use std::time::Duration;
 const KNOWN_MAX: usize = 100;
 /// Messages that may wait for a helper.
 const MESSAGES_MAX: usize = 16;
+/// Names in a text for people or the model: how many at most, and how many bytes after which no other one follows.
+const NAMES_MAX: usize = 20;
+const NAMES_BYTES_MAX: usize = 600;
+/// Maximum characters of a name.
+const NAME_MAX: usize = 200;
 /// Time for helpers in the background to end when their conversation does.
 const END_MAX: Duration = Duration::from_secs(3);
 
@@ -45,6 +52,32 @@ impl Status {
     }
 }
 
+/// A name of a file for a text: in one line, without what drives a terminal or hides.
+pub fn shown(name: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    excerpt(&visible::shown(name).chars().map(escape).collect::<String>(), NAME_MAX)
+}
+
+/// Some of the names, and how many more there are.
+pub fn names(all: &[String]) -> String {
+    let (mut text, mut count) = (String::new(), 0);
+    for name in all.iter().take(NAMES_MAX) {
+        if text.len() > NAMES_BYTES_MAX {
+            break;
+        }
+        text.push_str(if count == 0 { "" } else { ", " });
+        text.push_str(&shown(name));
+        count += 1;
+    }
+    match all.len() - count {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
 /// Changes that a helper has made in a copy of the folder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
@@ -64,7 +97,7 @@ pub struct Changes {
 impl Changes {
     /// What has become of the changes, in a sentence.
     pub fn summary(&self) -> String {
-        let files = self.files.join(", ");
+        let files = names(&self.files);
         if self.is_applied {
             return format!("Changed: {files}");
         }
@@ -318,5 +351,22 @@ impl Helpers {
             op => return Err(format!("There is no op {op:?}; there are list, steer and stop")),
         }
         Ok(self.all().iter().map(|member| member.report().to_json()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_few_and_each_is_in_one_line() {
+        let of = |all: &[&str]| names(&all.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&[]), "");
+        assert_eq!(of(&["a", "é b"]), "a, é b");
+        assert_eq!(of(&["a\n## b (b): done", "\u{1b}[31m"]), "a\\n## b (b): done, \\u{1b}[31m");
+        let many: Vec<String> = (0..5000).map(|number| format!("f{number}")).collect();
+        assert!(names(&many).ends_with(", f19 and 4980 more"), "{}", names(&many));
+        let long: Vec<String> = (0..5000).map(|number| format!("{number}{}", "x".repeat(4000))).collect();
+        assert!(names(&long).len() < 1000, "{}", names(&long));
     }
 }

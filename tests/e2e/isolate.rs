@@ -8,25 +8,25 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PRINT: [&str; 5] = ["--model", "mock/m1", "--tools", "bash,task", "-p"];
+pub const PRINT: [&str; 5] = ["--model", "mock/m1", "--tools", "bash,task", "-p"];
 
-fn isolated(agents: &[&str]) -> Reply {
+pub fn isolated(agents: &[&str]) -> Reply {
     let task = |agent: &&str| json!({"agent": agent, "task": "Work", "isolated": true});
     Reply::tool("c1", "task", &json!({"tasks": agents.iter().map(task).collect::<Vec<_>>()}))
 }
 
-fn runs(command: &str) -> Reply {
+pub fn runs(command: &str) -> Reply {
     Reply::tool("b", "bash", &json!({"command": command}))
 }
 
 /// A helper that runs a command, and is then done.
-fn worker(command: &str) -> Vec<Reply> {
+pub fn worker(command: &str) -> Vec<Reply> {
     let mut replies = vec![runs(command)];
     replies.extend(done("ready"));
     replies
 }
 
-fn git(folder: &Path, words: &str) -> String {
+pub fn git(folder: &Path, words: &str) -> String {
     let mut command = Command::new("git");
     command.current_dir(folder).args(["-c", "user.name=x", "-c", "user.email=x@x"]);
     let out = command.args(words.split(' ')).output().unwrap();
@@ -35,7 +35,7 @@ fn git(folder: &Path, words: &str) -> String {
 }
 
 /// A repository with a commit, and files that are not committed.
-fn repository(world: &World) {
+pub fn repository(world: &World) {
     let lines: String = (1..=20).map(|number| format!("line {number}\n")).collect();
     for (path, text) in
         [("a.txt", lines.as_str()), ("gone", "x\n"), ("sub/b.txt", "b\n"), (".gitignore", "*.log\n")]
@@ -52,7 +52,7 @@ fn repository(world: &World) {
 }
 
 /// Files and their texts, without git's own.
-fn files(folder: &Path) -> Vec<(String, String)> {
+pub fn files(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.file_name() != ".git") {
         let name = entry.file_name().into_string().unwrap();
@@ -68,7 +68,7 @@ fn files(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-fn copies(world: &World) -> usize {
+pub fn copies(world: &World) -> usize {
     fs::read_dir(world.agent_dir().join("copies")).map_or(0, Iterator::count)
 }
 
@@ -89,7 +89,9 @@ fn the_copy_begins_as_the_folder_is_and_changes_come_back() {
     let seen = helpers[0].requests()[1].last_text();
     assert!(seen.starts_with("b, not committed\nuntracked\n/") && seen.contains("/copies/"), "{seen}");
     let result = server.requests()[1].last_text();
-    assert_eq!(result, "## a (a): done\n[Changed: a.txt, deep/er/f, gone, link]\n\nready\n");
+    let expected = "## a (a): done\n[Not taken over, as ignore rules exclude them: y.log]\n\
+        [Changed: a.txt, deep/er/f, gone, link]\n\nready\n";
+    assert_eq!(result, expected);
     assert!(world.read("a.txt").contains("LINE 3\n") && !work.join("gone").exists());
     assert!(!work.join("y.log").exists() && work.join("link").is_symlink());
     let mode =
@@ -207,8 +209,8 @@ fn a_folder_without_git_is_copied() {
     let listed = helpers[0].requests()[1].last_text();
     assert!(listed.starts_with(".gitignore\none\ntwo\n"), "{listed}");
     let result = server.requests()[1].last_text();
-    let expected =
-        "## a (a): done\n[Not in the copy, as repositories of their own: inner]\n[Changed: d/n, one, two]\n";
+    let expected = "## a (a): done\n[Not in the copy, as repositories of their own: inner. Not taken over, as ignore rules \
+        exclude them: out.tmp]\n[Changed: d/n, one, two]\n";
     assert!(result.starts_with(expected), "{result}");
     assert_eq!((world.read("one"), world.read("d/n")), ("2\n".into(), "n\n".into()));
     assert!(!world.work().join("two").exists() && !world.work().join("out.tmp").exists());
@@ -228,6 +230,7 @@ fn a_kill_or_a_full_disk_leaves_the_folder_whole_or_untouched() {
             "apply-journal:1",
             "apply-file:2",
             "apply-rename:2",
+            "apply-commit:1",
             "apply-end:1",
         ] {
             for action in ["abort", "err"] {

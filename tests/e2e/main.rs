@@ -35,6 +35,7 @@ mod helper_background;
 #[cfg(feature = "interactive")]
 mod interactive;
 mod isolate;
+mod isolate_edge;
 mod job;
 #[cfg(not(all(
     feature = "acp",

@@ -4,47 +4,46 @@
 //! create ──> the helper works in FOLDER/tree ──> finish: compare ──> merge ──> apply, all or nothing
 //!                                                                     └─ does not fit: kept, named
 //! ```
-//! A copy is a folder below `copies/` of the agent folder, with a lock that its process holds. In a git repository it
-//! is a work tree, otherwise a plain copy. Both begin with what the parent's files are, committed or not.
+//! A copy is a folder below `copies/` of the agent folder, with a lock that its process holds. It begins with what the
+//! parent's files are, committed or not. What they held then is recorded; at the end the files of the copy and those
+//! of the parent are compared with that record, byte for byte. In a git repository the copy is a repository, too, so
+//! that the helper can look at the history, and changes that do not fit can be kept on a branch.
 
 mod apply;
+mod folder;
 mod git;
-mod plain;
+mod tree;
+
+pub use folder::{discard, forgotten, recover, root_of};
 
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
-use crate::runtime::helpers::Changes;
+use crate::runtime::helpers::{Changes, names};
 use crate::tools::merge::merge;
-use apply::{New, Step};
-use git::Repository;
-use std::collections::HashMap;
-use std::ffi::OsString;
+use crate::tools::mutation;
+use crate::tools::sandbox::Sandbox;
+use apply::{New, Place, Stamp, Step};
+use git::{Store, Tracked};
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-
-/// What is at a path: its kind, mode and content, as a text that is compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Id {
-    is_file: bool,
-    text: String,
-}
-
-struct Changed {
-    path: PathBuf,
-    /// `None` where there was nothing.
-    base: Option<Id>,
-    /// `None` where nothing is left.
-    end: Option<Id>,
-}
-
-type Ids = HashMap<PathBuf, Option<Id>>;
+use tree::{Changed, Found, Id, Lister, Record};
 
 enum Kind {
-    Git(Repository),
+    Git(Store),
+    /// The files are there a second time, in `base`.
     Plain,
+}
+
+/// What a copy is made of.
+pub struct Source<'a> {
+    pub agent_dir: &'a Path,
+    /// The user's home folder.
+    pub home: Option<&'a Path>,
+    pub cwd: &'a Path,
+    /// Maximum bytes of files that git does not know.
+    pub bytes_max: u64,
 }
 
 /// A copy of a folder.
@@ -55,60 +54,138 @@ pub struct Copy {
     root: PathBuf,
     /// The working folder below `root`.
     below: PathBuf,
+    home: Option<PathBuf>,
     kind: Kind,
+    /// What the files held at first.
+    record: Record,
     /// Locked while the copy is in use.
     _lock: File,
 }
 
-/// The folder of all copies.
-pub fn copies(agent_dir: &Path) -> PathBuf {
-    agent_dir.join("copies")
+/// What holds when changes are taken over.
+pub struct Terms<'a> {
+    /// Why nothing is taken over, if so.
+    pub refusal: Option<&'a str>,
+    pub may_write: &'a dyn Fn(&Path) -> Result<(), String>,
+    pub sandbox: Option<&'a Sandbox>,
+    /// The file for the diff.
+    pub patch: Option<&'a Path>,
+    /// Felt until the first file is changed.
+    pub cancel: &'a CancelToken,
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    names(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
 }
 
 impl Copy {
-    /// Makes a copy of the repository that `cwd` lies in, otherwise of `cwd`. Returns notes for the report.
+    /// Makes a copy of the repository that the working folder lies in, otherwise of that folder. Returns notes for the
+    /// report.
     pub fn create(
-        agent_dir: &Path,
-        cwd: &Path,
+        source: &Source<'_>,
         name: &str,
-        bytes_max: u64,
         cancel: &CancelToken,
     ) -> Result<(Self, Vec<String>), String> {
+        let cwd = source.cwd;
         let cwd = cwd.canonicalize().map_err(|error| format!("{}: {error}", cwd.display()))?;
-        let repository = Repository::root(&cwd, cancel);
-        let root = repository.clone().unwrap_or_else(|| cwd.clone());
-        if agent_dir.canonicalize().is_ok_and(|agent_dir| agent_dir.starts_with(&root)) {
+        let repository = git::root(&cwd);
+        let is_git = repository.is_some();
+        let root = repository.unwrap_or_else(|| cwd.clone());
+        if source.agent_dir.canonicalize().is_ok_and(|agent_dir| agent_dir.starts_with(&root)) {
             return Err(format!("{} holds the agent folder, too", root.display()));
         }
-        let (folder, lock) = make_folder(agent_dir, &root, name).map_err(|error| error.to_string())?;
-        let tree = folder.join("tree");
-        let made = failpoint::hit("copy-begin").map_err(|error| error.to_string()).and_then(|()| {
-            let (kind, notes) = match repository {
-                Some(root) => {
-                    let (repository, notes) = Repository::copy(&root, &folder, &tree, cancel)?;
-                    (Kind::Git(repository), notes)
-                }
-                None => (Kind::Plain, plain::copy(&root, &folder.join("base"), &tree, bytes_max, cancel)?),
-            };
-            failpoint::hit("copy-end").map_err(|error| error.to_string())?;
-            Ok((kind, notes))
-        });
+        let (folder, lock) = folder::make(source.agent_dir, &root, name)?;
         let below = cwd.strip_prefix(&root).map(ToOwned::to_owned).unwrap_or_default();
+        let mut copy = Self {
+            folder,
+            root,
+            below,
+            home: source.home.map(ToOwned::to_owned),
+            kind: Kind::Plain,
+            record: Record::new(),
+            _lock: lock,
+        };
+        let made = failpoint::hit("copy-begin").map_err(|error| error.to_string()).and_then(|()| {
+            let notes = copy.fill(is_git, source.bytes_max, cancel)?;
+            let made = failpoint::hit("copy-end").and_then(|()| fs::create_dir_all(copy.cwd()));
+            made.map_err(|error| format!("{} cannot be made: {error}", copy.cwd().display()))?;
+            Ok(notes)
+        });
         match made {
-            Ok((kind, notes)) => {
-                let copy = Self { folder, root, below, kind, _lock: lock };
-                fs::create_dir_all(copy.cwd()).map_err(|error| error.to_string())?;
-                Ok((copy, notes))
-            }
+            Ok(notes) => Ok((copy, notes)),
             Err(error) => {
-                remove(&folder);
+                let _ = folder::remove(&copy.folder);
                 Err(error)
             }
         }
     }
 
-    fn tree(&self) -> PathBuf {
+    fn fill(&mut self, is_git: bool, bytes_max: u64, cancel: &CancelToken) -> Result<Vec<String>, String> {
+        let (root, tree) = (self.root.clone(), self.tree());
+        let tracked = if is_git { git::tracked(&root, cancel)? } else { Tracked::default() };
+        let listed = self.list(&root, is_git, cancel);
+        let Found { mut files, mut repositories, .. } =
+            listed.map_err(|error| format!("{} cannot be read: {error}", root.display()))?;
+        // Ignore rules do not hold for what git knows.
+        let is_file = |path: &&PathBuf| {
+            let is_file = |about: fs::Metadata| about.is_file() || about.is_symlink();
+            !files.contains(*path)
+                && tree::is_direct(&root, path)
+                && root.join(path).symlink_metadata().is_ok_and(is_file)
+        };
+        let more: Vec<PathBuf> = tracked.files.iter().filter(is_file).cloned().collect();
+        files.extend(more);
+        let mut left = bytes_max;
+        let mut charge = |bytes: u64| {
+            left = left.checked_sub(bytes).ok_or_else(|| {
+                format!(
+                    "{} holds more than {} MB of files that must be copied and that git does not know (setting \
+                     helpers.copyBytes)",
+                    root.display(),
+                    bytes_max >> 20
+                )
+            })?;
+            Ok(())
+        };
+        if is_git {
+            // Git keeps what is new a second time.
+            for path in files.difference(&tracked.files) {
+                charge(root.join(path).symlink_metadata().map_or(0, |about| about.len()))?;
+            }
+        }
+        tree::copy(&root, &tree, &files, cancel, |_, bytes| if is_git { Ok(()) } else { charge(bytes) })?;
+        if !is_git {
+            tree::copy(&tree, &self.base(), &files, cancel, |_, bytes| charge(bytes))?;
+        }
+        let record = tree::record(&tree, files, cancel);
+        self.record = record.map_err(|error| format!("{} cannot be read: {error}", tree.display()))?;
+        if is_git {
+            let store = self.folder.join("git");
+            self.kind = Kind::Git(Store::create(&root, &store, &tree, &self.record, &tracked, cancel)?);
+        }
+        repositories.extend(tracked.modules());
+        repositories.sort();
+        repositories.dedup();
+        let note = format!("Not in the copy, as repositories of their own: {}", shown(&repositories));
+        Ok((!repositories.is_empty()).then_some(note).into_iter().collect())
+    }
+
+    fn list(&self, root: &Path, is_git: bool, cancel: &CancelToken) -> std::io::Result<Found> {
+        Lister { root, is_git, home: self.home.as_deref(), known: &self.record, cancel }.list()
+    }
+
+    fn base(&self) -> PathBuf {
+        self.folder.join("base")
+    }
+
+    /// The copy of [`Self::root`].
+    pub fn tree(&self) -> PathBuf {
         self.folder.join("tree")
+    }
+
+    /// The folder that was copied.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The working folder of the helper.
@@ -121,218 +198,187 @@ impl Copy {
         Changes { problem: Some(why.to_owned()), place: Some(self.tree()), ..Changes::default() }
     }
 
-    /// Takes the changes over into the folder, if they fit and `may_apply` agrees; otherwise they are kept and named.
-    /// The diff is written to `patch`.
-    pub fn finish(
-        self,
-        name: &str,
-        patch: Option<&Path>,
-        may_apply: &dyn Fn(&Path) -> Result<(), String>,
-        cancel: &CancelToken,
-    ) -> Option<Changes> {
-        let tree = self.tree();
-        let found = match &self.kind {
-            Kind::Git(repository) => {
-                repository.changes(&self.folder, &tree, cancel).map(|(changed, end)| (changed, Some(end)))
-            }
-            Kind::Plain => plain::changes(&self.folder.join("base"), &tree, cancel)
-                .map(|changed| (changed, None))
-                .map_err(|error| error.to_string()),
-        };
-        let (changed, end) = match found {
+    /// Takes the changes over into the folder, if they fit and the terms allow it; otherwise they are kept and named.
+    /// Returns notes for the report, too.
+    pub fn finish(self, name: &str, terms: &Terms<'_>) -> (Option<Changes>, Vec<String>) {
+        let (tree, cancel) = (self.tree(), terms.cancel);
+        let found = self.list(&tree, matches!(self.kind, Kind::Git(_)), cancel).and_then(|found| {
+            let changed = tree::changes(&tree, &self.record, &found.files, cancel)?;
+            Ok((found, changed))
+        });
+        let (found, changed) = match found {
             Ok(found) => found,
-            Err(why) => {
-                return Some(self.leave(&why));
-            }
+            Err(error) => return (Some(self.leave(&format!("{}: {error}", tree.display()))), Vec::new()),
         };
-        if changed.is_empty() {
-            remove(&self.folder);
-            return None;
+        let mut notes = Vec::new();
+        if !found.ignored.is_empty() {
+            notes.push(format!("Not taken over, as ignore rules exclude them: {}", shown(&found.ignored)));
         }
-        let files = changed.iter().map(|changed| changed.path.display().to_string()).collect();
-        let mut changes = Changes { files, ..Changes::default() };
-        let diff = match (&self.kind, &end) {
-            (Kind::Git(repository), Some(end)) => repository.patch(end, cancel).unwrap_or_default(),
-            _ => plain::patch(&changed, &self.folder.join("base"), &tree),
+        let own = self.repositories(&found);
+        if !own.is_empty() {
+            notes.push(format!(
+                "Not taken over, as repositories: {}. They are in {}",
+                names(&own),
+                tree.display()
+            ));
+        }
+        let mut changes = None;
+        let is_kept = if changed.is_empty() {
+            false
+        } else {
+            let (made, is_kept) = self.settle(name, &changed, terms);
+            changes = Some(made);
+            is_kept
         };
-        let write = |path: &Path| file::create_private(path)?.write_all(&diff);
-        let written = failpoint::hit("patch").map(|()| patch);
-        changes.patch = written.ok().flatten().filter(|path| write(path).is_ok()).map(ToOwned::to_owned);
-
-        match self.take_over(&changed, may_apply, cancel) {
-            Ok(()) => {
-                changes.is_applied = true;
-                remove(&self.folder);
-            }
-            Err(why) => {
-                changes.problem = Some(why);
-                match (&self.kind, &end) {
-                    (Kind::Git(repository), Some(end)) => {
-                        match repository.branch(name, end, &CancelToken::new()) {
-                            Ok(branch) => {
-                                changes.branch = Some(branch);
-                                remove(&self.folder);
-                            }
-                            Err(_) => changes.place = Some(tree),
-                        }
-                    }
-                    _ => changes.place = Some(tree),
-                }
-            }
+        if !is_kept && own.is_empty() {
+            let _ = folder::remove(&self.folder);
         }
-        Some(changes)
+        (changes, notes)
     }
 
-    fn take_over(
-        &self,
-        changed: &[Changed],
-        may_apply: &dyn Fn(&Path) -> Result<(), String>,
-        cancel: &CancelToken,
-    ) -> Result<(), String> {
-        let mut steps = Vec::new();
-        let mut conflicts = Vec::new();
-        let present = match &self.kind {
-            Kind::Git(repository) => repository.present(cancel)?,
-            Kind::Plain => Ids::new(),
+    /// What the helper has made of repositories, whose history no file of the folder can hold.
+    fn repositories(&self, found: &Found) -> Vec<String> {
+        let mut own: Vec<String> = found.repositories.iter().map(|path| path.display().to_string()).collect();
+        let has_own = match &self.kind {
+            Kind::Git(store) => store.has_references(&self.tree()),
+            Kind::Plain => self.tree().join(".git").exists(),
         };
+        own.extend(has_own.then(|| match &self.kind {
+            Kind::Git(_) => "branches, tags or a stash of the copy".to_owned(),
+            Kind::Plain => ".git".to_owned(),
+        }));
+        own
+    }
+
+    /// Decides what becomes of changes. True if the copy is needed further on.
+    fn settle(&self, name: &str, changed: &[Changed], terms: &Terms<'_>) -> (Changes, bool) {
+        let (tree, cancel) = (self.tree(), terms.cancel);
+        let files = changed.iter().map(|changed| changed.path.display().to_string()).collect();
+        let mut changes = Changes { files, ..Changes::default() };
+        let (end, diff) = match &self.kind {
+            Kind::Git(store) => {
+                let end = store.end(&tree, changed, cancel).ok();
+                let diff = end.as_ref().and_then(|end| store.patch(end, cancel).ok());
+                (end.map(|end| (store, end)), diff)
+            }
+            Kind::Plain => (None, Some(tree::patch(changed, &self.base(), &tree))),
+        };
+        let write = |path: &Path, diff: &[u8]| file::create_private(path)?.write_all(diff);
+        if let (Ok(()), Some(path), Some(diff)) = (failpoint::hit("patch"), terms.patch, diff) {
+            changes.patch = write(path, &diff).is_ok().then(|| path.to_owned());
+        }
+
+        let taken = terms.refusal.map_or(Ok(()), |why| Err(why.to_owned()));
+        let Err(why) = taken.and_then(|()| self.take_over(changed, terms)) else {
+            changes.is_applied = true;
+            return (changes, false);
+        };
+        changes.problem = Some(why);
+        // Who aborts does not wait for git, and what was not put back is still to be put back.
+        if !cancel.is_cancelled()
+            && !apply::is_open(&self.folder)
+            && let Some((store, end)) = end
+        {
+            changes.branch = store.branch(&self.root, name, &end, terms.sandbox).ok();
+        }
+        let is_kept = changes.branch.is_none();
+        changes.place = is_kept.then_some(tree);
+        (changes, is_kept)
+    }
+
+    fn take_over(&self, changed: &[Changed], terms: &Terms<'_>) -> Result<(), String> {
+        let cancel = terms.cancel;
+        // Tools that change one of the files at the same time go before, or after.
+        let lock = |changed: &Changed| mutation::lock(&self.root.join(&changed.path), cancel);
+        let locks: Option<Vec<_>> = changed.iter().map(lock).collect();
+        let _locks = locks.ok_or("it was cancelled")?;
+        let (mut steps, mut conflicts) = (Vec::new(), Vec::new());
         for changed in changed {
-            may_apply(&self.root.join(&changed.path))?;
-            match self.step(changed, &present, cancel)? {
-                Some(New::Gone) => steps.push(Step { path: changed.path.clone(), new: New::Gone }),
-                Some(new) => steps.push(Step { path: changed.path.clone(), new }),
-                None => conflicts.push(changed.path.display().to_string()),
+            (terms.may_write)(&self.root.join(&changed.path))?;
+            match self.fit(changed, cancel)? {
+                Fit::Done => {}
+                Fit::Step(step) => steps.push(step),
+                Fit::Conflict => conflicts.push(changed.path.display().to_string()),
             }
         }
         if !conflicts.is_empty() {
-            return Err(format!("changed in the folder, too: {}", conflicts.join(", ")));
+            return Err(format!("changed in the folder, too: {}", names(&conflicts)));
         }
-        // What is there already needs no step.
-        steps.retain(|step| !matches!(&step.new, New::Copy(path) if path.as_os_str().is_empty()));
-        let stages: Vec<PathBuf> = match &self.kind {
-            Kind::Git(repository) => {
-                [Some(self.folder.clone()), repository.store(cancel)].into_iter().flatten().collect()
+        // A file must not appear where others look for their work, if that can be helped.
+        let git = Some(self.root.join(".git"));
+        let git = git.filter(|git| git.symlink_metadata().is_ok_and(|about| about.is_dir()));
+        let own = terms.sandbox.is_none().then(|| self.folder.clone());
+        let stages: Vec<PathBuf> = own.into_iter().chain(git).collect();
+        let place = Place { root: &self.root, folder: &self.folder, stages: &stages, sandbox: terms.sandbox };
+        place.apply(&steps, cancel)?;
+        for path in changed.iter().filter(|changed| changed.end.is_none()).map(|changed| &changed.path) {
+            let gone = |folder: &&Path| {
+                !self.below.starts_with(folder) && self.tree().join(folder).symlink_metadata().is_err()
+            };
+            // Only folders that are empty now.
+            for folder in path.ancestors().skip(1).take_while(gone) {
+                if fs::remove_dir(self.root.join(folder)).is_err() {
+                    break;
+                }
             }
-            Kind::Plain => vec![self.folder.clone()],
-        };
-        apply::apply(&self.root, &self.folder, &stages, steps)
+        }
+        Ok(())
     }
 
-    /// What a change does to the folder as it is now; `None` if it does not fit.
-    fn step(&self, changed: &Changed, present: &Ids, cancel: &CancelToken) -> Result<Option<New>, String> {
+    /// What a change does to the folder as it is now.
+    fn fit(&self, changed: &Changed, cancel: &CancelToken) -> Result<Fit, String> {
         let Changed { path, base, end } = changed;
-        let target = self.root.join(path);
-        let fault = |error: std::io::Error| format!("{}: {error}", target.display());
-        let there = target.symlink_metadata().is_ok();
-        let now = match &self.kind {
-            // A file that git ignores in the parent is not in the state of its files.
-            Kind::Git(_) if base.is_none() && there && !present.contains_key(path) => return Ok(None),
-            Kind::Git(_) => present.get(path).unwrap_or(base).clone(),
-            Kind::Plain => plain::id(&target).map_err(fault)?,
-        };
+        let (target, source) = (self.root.join(path), self.tree().join(path));
+        let fault = |error: std::io::Error| format!("{} cannot be read: {error}", target.display());
+        // What changes after this is noticed.
+        let seen = Stamp::of(&target).map_err(fault)?;
+        let now = tree::id(&target, cancel).map_err(fault)?;
         if now == *end {
-            return Ok(Some(New::Copy(PathBuf::new())));
+            return Ok(Fit::Done);
         }
-        let is_repository = |id: &Option<Id>| id.as_ref().is_some_and(|id| id.text.starts_with("160000"));
-        if is_repository(base) || is_repository(end) || now.is_some() != there {
-            return Ok(None);
-        }
-        let source = self.tree().join(path);
-        if now == *base {
-            return Ok(Some(if end.is_some() { New::Copy(source) } else { New::Gone }));
-        }
-        // Both have changed it.
-        let (Some(base), Some(_), Some(_)) = (
-            base.as_ref().filter(|id| id.is_file),
-            end.as_ref().filter(|id| id.is_file),
-            now.as_ref().filter(|id| id.is_file),
-        ) else {
-            return Ok(None);
+        let step = |new, runs| Ok(Fit::Step(Step { path: path.clone(), new, runs, seen }));
+        let (Some(Id::File { hash: before, runs: ran }), Some(Id::File { hash: theirs, runs })) = (base, end)
+        else {
+            return match end {
+                _ if now != *base => Ok(Fit::Conflict),
+                Some(end) => step(New::Copy(source), matches!(end, Id::File { runs: true, .. })),
+                None => step(New::Gone, false),
+            };
         };
+        let Some(Id::File { hash: ours, runs: runs_now }) = &now else {
+            return Ok(Fit::Conflict);
+        };
+        // The right to run a file is as much of a change as a line.
+        let runs = if runs == ran { *runs_now } else { *runs };
+        if theirs == before || theirs == ours {
+            return match runs == *runs_now {
+                true => Ok(Fit::Done),
+                false => step(New::Copy(target), runs),
+            };
+        }
+        if ours == before {
+            return step(New::Copy(source), runs);
+        }
         let before = match &self.kind {
-            Kind::Git(repository) => repository.base_content(base, cancel)?,
-            Kind::Plain => fs::read(self.folder.join("base").join(path)).map_err(fault)?,
+            Kind::Git(store) => store.content(path, cancel)?,
+            Kind::Plain => fs::read(self.base().join(path)).map_err(fault)?,
         };
         let (theirs, ours) = (fs::read(&source).map_err(fault)?, fs::read(&target).map_err(fault)?);
         let texts = [&before, &ours, &theirs].map(|bytes| std::str::from_utf8(bytes).ok());
         let [Some(before), Some(ours), Some(theirs)] = texts else {
-            return Ok(None);
+            return Ok(Fit::Conflict);
         };
-        Ok(merge(before, ours, theirs).map(|text| New::Content(text.into_bytes())))
-    }
-}
-
-fn make_folder(agent_dir: &Path, root: &Path, name: &str) -> std::io::Result<(PathBuf, File)> {
-    let copies = copies(agent_dir);
-    file::make_private_folder(&copies)?;
-    let mut number = 1;
-    let folder = loop {
-        let folder = copies.join(format!("{}-{name}-{number}", plain::plain_name(root)));
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-            made => break made.map(|()| folder)?,
+        match merge(before, ours, theirs) {
+            Some(text) => step(New::Content(text.into_bytes()), runs),
+            None => Ok(Fit::Conflict),
         }
-    };
-    let lock = file::create_private(&folder.join("lock"))?;
-    lock.try_lock().map_err(std::io::Error::other)?;
-    // For those who find the copy later.
-    file::create_private(&folder.join("root"))?.write_all(root.as_os_str().as_bytes())?;
-    Ok((folder, lock))
-}
-
-/// Copies that no process uses.
-pub fn forgotten(agent_dir: &Path) -> Vec<PathBuf> {
-    let folders = copies(agent_dir).read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    // Without a lock it is the rest of a copy that was begun or removed.
-    let is_free = |folder: &PathBuf| !folder.join("lock").exists() || lock(folder).is_some();
-    let mut found: Vec<PathBuf> = folders.filter(is_free).collect();
-    found.sort();
-    found
-}
-
-/// Takes the lock of a copy that no process uses.
-fn lock(folder: &Path) -> Option<File> {
-    let lock = File::options().write(true).open(folder.join("lock")).ok()?;
-    lock.try_lock().is_ok().then_some(lock)
-}
-
-/// The folder that a copy was made of.
-pub fn root_of(folder: &Path) -> Option<PathBuf> {
-    fs::read(folder.join("root")).ok().map(|name| OsString::from_vec(name).into())
-}
-
-/// Puts back what changes of files that a kill has interrupted have done. Returns what is to be told.
-pub fn recover(agent_dir: &Path) -> Vec<String> {
-    let recover = |folder: &PathBuf| {
-        let _lock = lock(folder)?;
-        let what = "Taking over the changes of a helper was interrupted";
-        match apply::recover(folder) {
-            Ok(false) => None,
-            Ok(true) => Some(format!(
-                "{what}. Your files are as before; its changes are in {}/tree",
-                folder.display()
-            )),
-            Err(problem) => Some(format!("{what}: {problem}")),
-        }
-    };
-    forgotten(agent_dir).iter().filter_map(recover).collect()
-}
-
-/// Removes a copy that no process uses, after putting back what an interrupted change of files has done.
-pub fn discard(folder: &Path) -> Result<(), String> {
-    let _lock = lock(folder);
-    apply::recover(folder)?;
-    remove(folder);
-    match folder.exists() {
-        true => Err(format!("{} cannot be removed", folder.display())),
-        false => Ok(()),
     }
 }
 
-/// Removes a copy. Branches that keep changes stay.
-pub fn remove(folder: &Path) {
-    let tree = folder.join("tree");
-    if tree.join(".git").exists() {
-        Repository::remove(&tree, &CancelToken::new());
-    }
-    let _ = fs::remove_dir_all(folder);
+/// How a change fits the folder.
+enum Fit {
+    /// It is there already.
+    Done,
+    Step(Step),
+    Conflict,
 }

@@ -130,7 +130,7 @@ pub const GROUPS: &[Group] = &[
         global("limits.sessionCost", Amount, Told("none"), "US dollars for a whole session"),
         global("limits.sessionTokens", Count, Told("none"), "tokens for a whole session"),
         global("helpers.concurrency", Count, Preset::Count(4), "helpers that ask models at once"),
-        global("helpers.copyBytes", Count, Preset::Count(256 << 20), "bytes that are copied at most for a helper with isolated, outside of git"),
+        global("helpers.copyBytes", Count, Preset::Count(256 << 20), "bytes of files unknown to git that are copied at most for a helper with isolated"),
         global("helpers.fastModel", Text, Told("a small one of the session's provider, if one is known"), "the model `fast` of agents, such as `explore`"),
         global("helpers.turns", Count, Preset::Count(100), "answers of a helper after which it is told to finish; half as many later it is ended"),
         global("limits.loops", Flag, Preset::Flag(true), "end runs that repeat the same tool calls with the same results"),

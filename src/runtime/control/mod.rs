@@ -176,8 +176,13 @@ impl Control {
     /// Decides on a call of a helper, as on one of the session.
     pub fn approve(&self, question: Question<'_>, cancel: &CancelToken) -> Decision {
         let describer = self.tools().describer();
-        let info = describer.describe(&question.tool.spec.name, question.arguments);
-        self.0.approvals.decide(question, &info, cancel)
+        let info = describer.describe(&question.tool.spec.name, question.judged());
+        self.0.approvals.decide(question.clone(), &info, cancel)
+    }
+
+    /// Why rules or the mode do not let a file be changed now.
+    pub fn refuses_change(&self, path: &std::path::Path) -> Option<String> {
+        self.0.approvals.refuses(path)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -15,7 +15,7 @@ mod schema;
 mod session;
 mod shell;
 
-use crate::agent::World;
+use crate::agent::{Pi, World};
 use crate::server::{PATIENCE, Server};
 use pi::client::Client;
 use serde_json::{Value, json};
@@ -23,7 +23,12 @@ use std::process::Stdio;
 
 /// The program in RPC mode, with these words on its command line.
 pub fn client(world: &World, words: &str) -> Client {
-    let mut pi = world.pi().words("--mode rpc").words(words);
+    client_of(world.pi(), words)
+}
+
+/// The client of a pi that has its environment.
+pub fn client_of(pi: Pi<'_>, words: &str) -> Client {
+    let mut pi = pi.words("--mode rpc").words(words);
     let command = pi.command().stderr(Stdio::null());
     let mut client = Client::spawn(command).expect("start pi");
     client.set_patience(PATIENCE);
