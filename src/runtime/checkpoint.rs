@@ -78,6 +78,8 @@ fn place(control: &Control) -> Option<String> {
             }
             // A detour that has been taken back counts no more, nor does one that a compaction has taken away.
             Kind::Compaction | Kind::BranchSummary => return None,
+            // Costs and names are stored at any time.
+            Kind::Usage | Kind::Custom | Kind::Label | Kind::SessionInfo => {}
             _ => last_result = None,
         }
         at = slot.parent;

@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Helpers that are remembered. The oldest one that has ended goes first.
 const KNOWN_MAX: usize = 100;
@@ -333,11 +333,14 @@ impl Helpers {
             std::mem::replace(&mut known.background, root.child())
         };
         background.cancel();
+        let until = Instant::now() + END_MAX;
         while locked(&self.known).calls > 0 {
-            if self.ended.1.recv_timeout(END_MAX).is_err() {
-                return;
+            if self.ended.1.recv_deadline(until).is_err() {
+                break;
             }
         }
+        // The next conversation has nothing to wait for.
+        let _ = self.ended.1.try_recv();
     }
 
     /// Does what another program asks: `list`, `steer` with `text`, or `stop` the `helper`.

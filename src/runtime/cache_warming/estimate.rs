@@ -88,11 +88,17 @@ pub fn delay_ms(lifetime_ms: u64) -> Option<u64> {
     (lifetime_ms > MARGIN_MS).then(|| (lifetime_ms / 10 * 9).min(lifetime_ms - MARGIN_MS).max(1))
 }
 
-/// False if a repetition for one token would miss the cache: the thinking budget of these models follows the output
-/// limit, and is part of what is cached.
+/// False if a repetition for one token would miss the cache, or would not be limited. The thinking budget of models on
+/// the Messages API and on Bedrock follows the output limit, and is part of what is cached. Codex takes no limit.
 pub fn is_repeatable(model: &Model, thinking: ThinkingLevel) -> bool {
     let adapts = model.compat.as_ref().and_then(|compat| compat.get("forceAdaptiveThinking")?.as_bool());
-    thinking == ThinkingLevel::Off || model.api != "anthropic-messages" || adapts == Some(true)
+    match model.api.as_str() {
+        "anthropic-messages" | "bedrock-converse-stream" => {
+            thinking == ThinkingLevel::Off || adapts == Some(true)
+        }
+        "openai-codex-responses" => false,
+        _ => true,
+    }
 }
 
 #[cfg(test)]
