@@ -98,7 +98,7 @@ impl Client for App {
     }
 
     fn first_queries(&mut self) -> String {
-        match self.config.themes.is_system() {
+        match self.config.themes.is_system() && self.requests.begin.is_some() {
             true => std::mem::take(&mut self.requests.sequences),
             false => String::new(),
         }

@@ -5,7 +5,7 @@ use super::screen::{Frame, Screen};
 use crate::runtime::CancelToken;
 use crate::tui::key::{Input, Reply};
 use crate::tui::terminal::{Event, Inputs, Terminal};
-use crossbeam_channel::{Receiver, after, never, select};
+use crossbeam_channel::{after, never, select};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub trait Client: Frame {
         String::new()
     }
 
-    /// Called once, before anything is drawn.
+    /// Called once, before anything but the frame is drawn.
     fn begin(&mut self) {}
 
     /// Removes the frame at the end; its final part is printed.
@@ -81,8 +81,10 @@ pub struct EventLoop<'a, C> {
     /// True if there is news in the feed, for the next frame.
     has_news: bool,
     suspends: bool,
-    /// True once the terminal has told its background.
+    /// True once the terminal has told its colours, or will not.
     is_told: bool,
+    /// Until then the first lines wait for the answers to the first queries, unless a key is pressed.
+    first: Option<Instant>,
 }
 
 impl<'a, C: Client> EventLoop<'a, C> {
@@ -98,6 +100,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
             has_news: false,
             suspends: false,
             is_told: false,
+            first: None,
         }
     }
 
@@ -106,11 +109,12 @@ impl<'a, C: Client> EventLoop<'a, C> {
         let feed = self.client.feed();
         let woken = feed.woken().clone();
         let events = self.screen.terminal.events().clone();
-        if !self.begin(&events)? {
-            return Ok(());
-        }
+        self.ask_first()?;
         loop {
             let now = Instant::now();
+            if self.first.is_some_and(|until| self.is_told || until <= now) {
+                self.begin();
+            }
             if self.client.is_over() || cancel.is_cancelled() {
                 return self.end(&feed, now);
             }
@@ -119,7 +123,11 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 self.screen.terminal.suspend()?;
             }
             let free_in = self.screen.pace.free_in(now);
-            if self.has_news && free_in.is_zero() && self.screen.held_for(now).is_none() {
+            if self.has_news
+                && self.first.is_none()
+                && free_in.is_zero()
+                && self.screen.held_for(now).is_none()
+            {
                 self.has_news = false;
                 self.news.extend(feed.take());
                 self.take_news(now);
@@ -134,9 +142,12 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 self.screen.pace.due_in(now).filter(|_| !self.screen.position.holds()),
                 in_time(self.inputs.deadline()),
                 in_time(self.screen.position.deadline()),
+                in_time(self.first),
                 self.client.changes_in(now),
                 held,
-                self.has_news.then_some(self.screen.pace.free_in(now)).filter(|_| held.is_none()),
+                (self.has_news && self.first.is_none())
+                    .then_some(self.screen.pace.free_in(now))
+                    .filter(|_| held.is_none()),
                 // There is more to take in, but keys come first.
                 (!self.news.is_empty() && held.is_none()).then_some(Duration::ZERO),
             ];
@@ -154,22 +165,20 @@ impl<'a, C: Client> EventLoop<'a, C> {
         }
     }
 
-    /// Waits for the answers to the first queries. False if the terminal is gone.
-    fn begin(&mut self, events: &Receiver<Event>) -> io::Result<bool> {
+    /// Sends the first queries. The frame is drawn meanwhile.
+    fn ask_first(&mut self) -> io::Result<()> {
         let queries = self.client.first_queries();
-        if !queries.is_empty() {
-            self.screen.terminal.write(&queries)?;
-            let until = Instant::now() + FIRST;
-            while !self.is_told
-                && let Ok(event) = events.recv_deadline(until)
-            {
-                if !self.handle(Some(event))? {
-                    return Ok(false);
-                }
-            }
+        let wait = if queries.is_empty() { Duration::ZERO } else { FIRST };
+        self.first = Some(Instant::now() + wait);
+        self.screen.terminal.write(&queries)
+    }
+
+    /// Prints the first lines.
+    fn begin(&mut self) {
+        if self.first.take().is_some() {
+            self.client.begin();
+            self.screen.pace.soon();
         }
-        self.client.begin();
-        Ok(true)
     }
 
     /// Handles an event of the terminal. False if the terminal is gone.
@@ -234,11 +243,15 @@ impl<'a, C: Client> EventLoop<'a, C> {
 
     fn take(&mut self, inputs: Vec<Input>, now: Instant) -> io::Result<()> {
         for input in inputs {
-            self.is_told |= matches!(input, Input::Reply(Reply::Background(..)));
+            // The position is asked for later than the colours.
+            self.is_told |= matches!(input, Input::Reply(Reply::Background(..) | Reply::Position { .. }));
             match &input {
                 Input::Reply(reply) if self.screen.answered(reply, self.client, now)? => continue,
                 Input::Reply(_) => {}
-                _ => self.screen.pace.at_once(),
+                _ => {
+                    self.begin();
+                    self.screen.pace.at_once();
+                }
             }
             self.client.input(input, now);
             if let Some(command) = self.client.editor() {

@@ -193,7 +193,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let starts_empty = options.first.is_none() && options.prompts.is_empty();
     let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
     let prompts = options.first.into_iter().chain(rest);
-    app.requests.begin = Some(Box::new(move |app| {
+    let first_lines = move |app: &mut App| {
         header::print(app, options.verbose);
         for warning in &problems {
             app.warn(&format!("Warning: {warning}"));
@@ -205,7 +205,12 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
             app.offer_to_go_on();
         }
         prompts.for_each(|(text, images)| app.prompt(text, images, Streaming::FollowUp));
-    }));
+    };
+    // Only an earlier conversation is worth waiting for the colours of the terminal.
+    match starts_empty && app.control.snapshot().message_count > 0 {
+        true => app.requests.begin = Some(Box::new(first_lines)),
+        false => first_lines(&mut app),
+    }
     app.start_keeping();
     match &options.draft {
         Some(draft) => app.composer.editor.set_text(draft),
