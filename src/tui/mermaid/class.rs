@@ -34,11 +34,11 @@ pub fn parse(lines: &[&str]) -> Option<Graph> {
             "classDef" | "style" | "cssClass" | "click" => {}
             "class" => {
                 let body = rest.strip_suffix('{');
-                let class = graph.node(name_of(body.unwrap_or(rest))?);
+                let class = self::class(&mut graph, body.unwrap_or(rest))?;
                 open = body.map(|_| class);
             }
             _ if first.starts_with("<<") => {
-                let class = graph.node(name_of(rest)?);
+                let class = self::class(&mut graph, rest)?;
                 members.entry(class).or_default().add(first);
             }
             _ => {
@@ -47,7 +47,7 @@ pub fn parse(lines: &[&str]) -> Option<Graph> {
                     continue;
                 }
                 let (class, member) = line.split_once(':')?;
-                let class = graph.node(name_of(class)?);
+                let class = self::class(&mut graph, class)?;
                 members.entry(class).or_default().add(member);
             }
         }
@@ -88,12 +88,40 @@ fn name_of(text: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// Writes `List~int~` as `List<int>`.
-fn generic(text: &str) -> String {
-    match text.split_once('~').and_then(|(name, rest)| Some((name, rest.rsplit_once('~')?))) {
-        Some((name, (inside, rest))) => format!("{name}<{inside}>{rest}"),
-        None => text.to_owned(),
+/// The node of a class. Elsewhere a generic one may be named without its parameters.
+fn class(graph: &mut Graph, text: &str) -> Option<usize> {
+    let shown = name_of(text)?;
+    let node = graph.node(shown.split('~').next()?);
+    if shown.contains('~') {
+        *graph.nodes.get_mut(node)?.rows.first_mut()? = Row::Text(shown.to_owned());
     }
+    Some(node)
+}
+
+/// Writes `List~int~` as `List<int>`. A `~` at the beginning is the mark of a visibility.
+fn generic(text: &str) -> String {
+    let is_word =
+        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    let (mut out, mut depth, mut before) = (String::new(), 0usize, None);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '~' if before.is_some() && is_word(before) && is_word(letters.peek().copied()) => {
+                depth += 1;
+                out.push('<');
+            }
+            '~' if before.is_some() => match depth.checked_sub(1) {
+                Some(left) => {
+                    depth = left;
+                    out.push('>');
+                }
+                None => return text.to_owned(),
+            },
+            _ => out.push(letter),
+        }
+        before = Some(letter);
+    }
+    if depth == 0 { out } else { text.to_owned() }
 }
 
 fn relation(line: &str, graph: &mut Graph) -> Option<Edge> {
@@ -130,9 +158,9 @@ fn relation(line: &str, graph: &mut Graph) -> Option<Edge> {
         Some(rest) => rest.split_once('"')?,
         None => ("", right),
     };
-    let (left, right) = (name_of(left)?, name_of(right)?);
+    let (from, to) = (class(graph, left)?, class(graph, right)?);
     let label = [many, label.trim(), other].map(row).into_iter().filter(|part| !part.is_empty());
     let label = label.collect::<Vec<_>>().join(" ");
     let label = if label.is_empty() { Vec::new() } else { vec![label] };
-    Some(Edge { from: graph.node(left), to: graph.node(right), label, stroke, heads })
+    Some(Edge { from, to, label, stroke, heads })
 }

@@ -1,10 +1,11 @@
 //! Flowcharts: `graph TD` and `flowchart LR`.
 //!
-//! Styles and links to pages are left out. A node of a subgraph names it.
+//! Styles and links to pages are left out. A node of a subgraph names it, and those around it.
 
 use super::canvas::{Head, Stroke};
 use super::graph::{Direction, Edge, Graph, Row, Shape, texts};
 use super::text::{PARTS_MAX, row, rows, word};
+use std::collections::BTreeMap;
 
 /// Opening and closing brackets of a node's text; longer ones first.
 const BRACKETS: &[(&str, &[&str], Shape)] = &[
@@ -24,10 +25,11 @@ const BRACKETS: &[(&str, &[&str], Shape)] = &[
 
 pub fn parse(options: &str, lines: &[&str]) -> Option<Graph> {
     let mut graph = Graph::new(Direction::parse(options)?);
-    // The open subgraphs, each with its name and title; and for each node the innermost that named it first.
-    let mut open: Vec<(String, String)> = Vec::new();
+    // The titles of the open subgraphs, and for each node those of the first subgraph that mentions it.
+    let mut open: Vec<String> = Vec::new();
     let mut names: Vec<String> = Vec::new();
-    let mut groups: Vec<Option<String>> = Vec::new();
+    let mut titles: Vec<String> = Vec::new();
+    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for statement in lines.iter().flat_map(|line| statements(line)) {
         let (first, rest) = word(statement);
         match first {
@@ -39,18 +41,21 @@ pub fn parse(options: &str, lines: &[&str]) -> Option<Graph> {
                     None => (rest, row(rest)),
                 };
                 names.push(name.to_owned());
-                open.push((name.to_owned(), title));
+                titles.push(title.clone());
+                open.push(title);
             }
             "end" if rest.is_empty() => {
                 open.pop()?;
             }
             _ => {
-                let mut reader = Reader { rest: statement, graph: &mut graph };
+                let mut reader = Reader { rest: statement, graph: &mut graph, mentioned: Vec::new() };
                 reader.chain()?;
+                let mentioned = std::mem::take(&mut reader.mentioned);
+                for node in mentioned.into_iter().filter(|_| !open.is_empty()) {
+                    groups.entry(node).or_insert_with(|| open.clone());
+                }
             }
         }
-        let group = open.last().map(|(_, title)| title.clone());
-        groups.resize(graph.nodes.len(), group);
         if graph.nodes.len() > PARTS_MAX {
             return None;
         }
@@ -59,9 +64,16 @@ pub fn parse(options: &str, lines: &[&str]) -> Option<Graph> {
     if !open.is_empty() || names.iter().any(|name| graph.known(name).is_some()) {
         return None;
     }
-    for (node, group) in graph.nodes.iter_mut().zip(groups) {
-        node.rows
-            .extend(group.filter(|group| !group.is_empty()).map(|group| Row::Text(format!("[{group}]"))));
+    // A title that no node shows would be lost.
+    let is_shown = |title: &String| title.is_empty() || groups.values().flatten().any(|shown| shown == title);
+    if !titles.iter().all(is_shown) {
+        return None;
+    }
+    for (node, mut group) in groups {
+        group.retain(|title| !title.is_empty());
+        if !group.is_empty() {
+            graph.nodes.get_mut(node)?.rows.push(Row::Text(format!("[{}]", group.join(" / "))));
+        }
     }
     Some(graph)
 }
@@ -89,6 +101,8 @@ fn statements(line: &str) -> Vec<&str> {
 struct Reader<'a> {
     rest: &'a str,
     graph: &'a mut Graph,
+    /// The nodes of the statement.
+    mentioned: Vec<usize>,
 }
 
 struct Arrow {
@@ -154,6 +168,7 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.trim_start();
         let name = self.name()?;
         let node = self.graph.node(name);
+        self.mentioned.push(node);
         for (opening, closings, shape) in BRACKETS {
             if self.takes(opening) {
                 let text = self.text(closings)?;
@@ -234,8 +249,12 @@ impl<'a> Reader<'a> {
             heads[1] = self.head();
             if count == 2 && heads[1] == Head::None {
                 label = rows(self.until(double)?);
-                self.run(sign);
+                let more = self.run(sign);
                 heads[1] = self.head();
+                // The sign may be a part of the text.
+                if more == 0 && heads[1] == Head::None {
+                    return None;
+                }
             }
             stroke
         };

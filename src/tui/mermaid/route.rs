@@ -45,6 +45,15 @@ pub fn draw(mut graph: Graph, width: usize, is_plain: bool) -> Option<Vec<String
         return None;
     }
     graph.fold_loops(is_plain);
+    // Edges of different kinds between the same nodes would share a line.
+    let mut strokes = BTreeMap::new();
+    if graph
+        .edges
+        .iter()
+        .any(|edge| *strokes.entry((edge.from, edge.to)).or_insert(edge.stroke) != edge.stroke)
+    {
+        return None;
+    }
     let directions = [graph.direction, graph.direction.turned()];
     let mut ways = directions.into_iter().flat_map(|direction| TEXT_WIDTHS.map(|cells| (direction, cells)));
     ways.find_map(|(direction, cells)| {

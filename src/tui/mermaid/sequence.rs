@@ -51,14 +51,39 @@ struct Sequence {
 
 pub fn draw(lines: &[&str], cells: usize, is_plain: bool) -> Option<Vec<String>> {
     let mut sequence = Sequence::default();
-    for line in lines {
-        sequence.read(line.trim_end_matches(';'))?;
+    for line in lines.iter().flat_map(|line| statements(line)) {
+        sequence.read(line)?;
         if sequence.titles.len() > PARTS_MAX || sequence.steps.len() > PARTS_MAX {
             return None;
         }
     }
     (sequence.blocks.is_empty() && !sequence.titles.is_empty()).then_some(())?;
     sequence.drawn(cells, is_plain)
+}
+
+/// The statements of a line. A semicolon that ends an escape such as `#35;` separates none.
+fn statements(line: &str) -> Vec<&str> {
+    let (mut start, mut escape) = (0, false);
+    let mut out = Vec::new();
+    for (at, letter) in line.char_indices() {
+        match letter {
+            '#' => escape = true,
+            ';' if escape => escape = false,
+            ';' => {
+                out.extend(line.get(start..at));
+                start = at + 1;
+            }
+            letter => escape &= letter.is_ascii_alphanumeric(),
+        }
+    }
+    out.extend(line.get(start..));
+    out.into_iter().map(str::trim).filter(|statement| !statement.is_empty()).collect()
+}
+
+/// The rows of a message or a note.
+fn said(text: &str) -> Vec<String> {
+    let text = text.trim();
+    rows(text.strip_prefix("wrap:").or_else(|| text.strip_prefix("nowrap:")).unwrap_or(text))
 }
 
 impl Sequence {
@@ -124,7 +149,7 @@ impl Sequence {
         let (one, two) = names.split_once(',').unwrap_or((names, names));
         let (one, two) = (self.participant(one)?, self.participant(two)?);
         (side.is_none() || one == two).then_some(())?;
-        self.steps.push(Step::Note { first: one.min(two), last: one.max(two), side, text: rows(text) });
+        self.steps.push(Step::Note { first: one.min(two), last: one.max(two), side, text: said(text) });
         Some(())
     }
 
@@ -136,7 +161,7 @@ impl Sequence {
             found.min_by_key(|(at, arrow)| (*at, usize::MAX - arrow.0.len()))?;
         let to = ends.get(at + sign.len()..)?.trim_start().trim_start_matches(['+', '-']);
         let (from, to) = (self.participant(ends.get(..at)?)?, self.participant(to)?);
-        let mut text = rows(text);
+        let mut text = said(text);
         self.messages += 1;
         if self.is_numbered {
             text[0] = format!("{}. {}", self.messages, text[0]);

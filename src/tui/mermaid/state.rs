@@ -30,7 +30,7 @@ pub fn parse(lines: &[&str], is_plain: bool) -> Option<Graph> {
 
 fn transition(line: &str, graph: &mut Graph, is_plain: bool) -> Option<()> {
     let (states, text) = match line.split_once(" :").or_else(|| line.split_once(": ")) {
-        Some((states, text)) => (states, rows(text)),
+        Some((states, text)) => (states, rows(text).into_iter().filter(|row| !row.is_empty()).collect()),
         None => (line, Vec::new()),
     };
     let Some((from, to)) = states.split_once("-->") else {

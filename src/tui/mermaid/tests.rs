@@ -356,3 +356,46 @@ proptest! {
         }
     }
 }
+
+/// Checks that a drawing has all of these texts, and none of those.
+#[track_caller]
+fn shows(source: &str, texts: &[&str], others: &[&str]) {
+    let drawn = draw(source, 100, false).unwrap_or_default().join("\n");
+    for text in texts {
+        assert!(drawn.contains(text), "{text} in\n{drawn}");
+    }
+    for text in others {
+        assert!(!drawn.contains(text), "{text} in\n{drawn}");
+    }
+}
+
+#[track_caller]
+fn is_not_drawn(source: &str) {
+    assert_eq!(draw(source, 100, false), None, "{source}");
+}
+
+#[test]
+fn subgraphs_are_named_by_their_nodes() {
+    shows("graph TD\nA --> B\nsubgraph S [My Group]\nA\nB\nend", &["[My Group]"], &[]);
+    shows("graph TD\nsubgraph Cloud\nsubgraph VPC\nA --> B\nend\nend", &["[Cloud / VPC]"], &[]);
+    is_not_drawn("graph TD\nA --> B\nsubgraph Empty\nend");
+}
+
+#[test]
+fn generic_classes_are_one_class() {
+    let source = "classDiagram\nclass Square~Shape~{\nint id\n}\nSquare : draw()\nSquare <|-- Big";
+    shows(source, &["Square<Shape>", "draw()", "Big"], &["│ Square "]);
+    shows(
+        "classDiagram\nA : +map(List~int~ a) List~str~\nA : ~inner(List~int~ a)\nA : List~List~int~~ x",
+        &["+map(List<int> a) List<str>", "~inner(List<int> a)", "List<List<int>> x"],
+        &[],
+    );
+}
+
+#[test]
+fn what_would_be_drawn_wrongly_is_not() {
+    is_not_drawn("graph TD\nA --> B\nA -.-> B");
+    is_not_drawn("graph TD\nA -- text with -- dashes --> B");
+    shows("sequenceDiagram\nA->>B: hi; B->>A: wrap: ho #35;1", &["hi", "ho #1"], &[";", "wrap"]);
+    shows("stateDiagram-v2\nA --> B :", &["A", "B", "▼"], &[]);
+}
