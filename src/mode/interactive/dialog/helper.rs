@@ -28,8 +28,10 @@ pub struct HelperView {
     problem: String,
     /// Lines of the messages, for a width.
     drawn: Option<(usize, Vec<Line>)>,
-    /// Rows above the end.
-    back: usize,
+    /// The first visible row; `None` if the end is followed.
+    top: Option<usize>,
+    /// The first row of the last page when last drawn.
+    last: usize,
     /// Rows of a page when last drawn.
     page: usize,
     said: String,
@@ -50,7 +52,8 @@ impl HelperView {
             messages: Vec::new(),
             problem: String::new(),
             drawn: None,
-            back: 0,
+            top: None,
+            last: 0,
             page: 1,
             said: String::new(),
             diff: None,
@@ -96,6 +99,7 @@ impl HelperView {
     /// Shows the diff of the helper's changes, or its turns again.
     fn toggle_diff(&mut self) {
         if self.diff.take().is_some() {
+            self.top = None;
             return;
         }
         let patch = self.member.report().changes.and_then(|changes| changes.patch);
@@ -105,10 +109,17 @@ impl HelperView {
             }
             Some(Err(error)) => self.said = format!("The diff cannot be read: {error}"),
             Some(Ok(bytes)) => {
-                self.back = usize::MAX;
+                // How long the diff is shows when it is drawn.
+                (self.top, self.last) = (Some(0), usize::MAX);
                 self.diff = Some(plain_text(&bytes));
             }
         }
+    }
+
+    /// Scrolls by rows; up if negative.
+    fn scroll(&mut self, by: isize) {
+        let top = self.top.unwrap_or(self.last).saturating_add_signed(by);
+        self.top = Some(top).filter(|top| *top < self.last);
     }
 
     fn draw(&mut self, look: &Look<'_>) -> Vec<Line> {
@@ -179,10 +190,10 @@ impl Dialog for HelperView {
         let lines = self.draw(look);
         // Two rules take rows, too.
         self.page = rows.saturating_sub(head.len() + foot.len() + 2).max(1);
-        self.back = self.back.min(lines.len().saturating_sub(self.page));
-        let end = lines.len() - self.back;
+        self.last = lines.len().saturating_sub(self.page);
+        self.scroll(0);
         let mut body = head;
-        body.extend_from_slice(lines.get(end.saturating_sub(self.page)..end).unwrap_or_default());
+        body.extend(lines.into_iter().skip(self.top.unwrap_or(self.last)).take(self.page));
         body.extend(foot);
         indented(body, look, rows)
     }
@@ -192,13 +203,15 @@ impl Dialog for HelperView {
             self.member.watch(None);
             return vec![Effect::Close];
         }
+        self.said.clear();
+        let page = self.page.cast_signed();
         match key.code {
-            Code::Up => self.back += 1,
-            Code::Down => self.back = self.back.saturating_sub(1),
-            Code::PageUp => self.back += self.page,
-            Code::PageDown => self.back = self.back.saturating_sub(self.page),
-            Code::Home => self.back = usize::MAX,
-            Code::End => self.back = 0,
+            Code::Up => self.scroll(-1),
+            Code::Down => self.scroll(1),
+            Code::PageUp => self.scroll(-page),
+            Code::PageDown => self.scroll(page),
+            Code::Home => self.top = Some(0),
+            Code::End => self.top = None,
             _ if key.typed() == Some('d') => self.toggle_diff(),
             _ => match act(&self.member, key) {
                 Some(Ok(effects)) => return effects,
