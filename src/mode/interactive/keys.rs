@@ -137,9 +137,7 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
     }
     let keymap = &app.config.keymap;
     if app.config.is_fullscreen {
-        let look = app.config.window_look();
-        let take_away = |window: &mut Scroll, _: &Pages<'_>| is_escape && window.deselect();
-        if app.view.with_window(look, now, take_away) && app.control.is_idle() {
+        if is_escape && app.view.deselect() {
             return;
         }
         let look = app.config.window_look();
