@@ -183,6 +183,14 @@ impl Dialog for HelperView {
         let changes = report.changes.map(|changes| changes.summary()).unwrap_or_default();
         head.extend(text(&changes, Role::Muted, look));
         head.extend(text(&self.problem, Role::Warning, look));
+        // Most of the room is the helper's turns'.
+        let most = (rows / 3).max(1);
+        if head.len() > most {
+            let left_out = head.len() - (most - 1);
+            head.truncate(most - 1);
+            let more = format!("… {left_out} more rows");
+            head.push(Line::of(&more, look.style(Role::Dim)).cut(inside(look)));
+        }
         head.push(Line::new());
         let mut foot = text(&self.said, Role::Error, look);
         let keys = "↑↓ scroll  d diff  m message  s stop  g go on with its session  Esc leave";
@@ -246,5 +254,60 @@ impl Dialog for HelperView {
     fn dismiss(&mut self) -> Vec<Effect> {
         self.member.watch(None);
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::dialog::testing::Shown;
+    use crate::runtime::CancelToken;
+    use crate::runtime::helpers::{Helpers, Report};
+
+    fn shown(report: Report) -> (Arc<Member>, Shown) {
+        let cancel = CancelToken::new();
+        let member = Helpers::new(&cancel).add(report, cancel.child());
+        for row in 0..100 {
+            member.write(Some(&format!("row {row} end\n\n")));
+        }
+        let mut shown = Shown::new(|_| HelperView::new(member.clone(), Arc::new(Feed::new())));
+        shown.set_rows(20);
+        (member, shown)
+    }
+
+    #[test]
+    fn the_reader_stays_at_a_row_and_follows_only_the_end() {
+        let (member, mut shown) = shown(Report::default());
+        assert!(shown.text(80).contains("row 99 end"));
+        member.write(Some("row 100 end\n\n"));
+        assert!(shown.text(80).contains("row 100 end"));
+        // Without a frame between the keys.
+        shown.press("home up pageup");
+        assert!(shown.text(80).contains("row 0 end"));
+        shown.press("pagedown down");
+        let before = shown.text(80);
+        assert!(!before.contains("row 0 end"));
+        member.write(Some("row 101 end\n\n"));
+        assert_eq!(shown.text(80), before);
+        shown.press("end");
+        assert!(shown.text(80).contains("row 101 end"));
+    }
+
+    #[test]
+    fn what_a_key_came_to_is_said_until_the_next_key() {
+        let (_member, mut shown) = shown(Report::default());
+        shown.press("d");
+        assert!(shown.text(80).contains("There is no diff"));
+        shown.press("up");
+        assert!(!shown.text(80).contains("There is no diff"));
+    }
+
+    #[test]
+    fn a_long_note_leaves_room_for_the_turns() {
+        let note = Some("note ".repeat(1_000));
+        let (_member, mut shown) = shown(Report { note, ..Report::default() });
+        let text = shown.text(80);
+        assert!(text.contains("row 99 end") && text.contains("more rows"), "{text}");
+        assert!(text.contains("row 95 end"), "{text}");
     }
 }
