@@ -217,6 +217,11 @@ impl View {
         self.window.deselect()
     }
 
+    /// True if a row of the screen is the conversation's in fullscreen mode.
+    pub fn has_window_at(&self, row: u16) -> bool {
+        self.window.has_row(usize::from(row))
+    }
+
     /// The search row of the fullscreen mode.
     pub fn search_line(&mut self, look: &Look<'_>) -> Option<Line> {
         self.window.search.as_mut().map(|search| search.line(look))

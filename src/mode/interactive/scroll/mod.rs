@@ -374,6 +374,11 @@ impl Scroll {
         false
     }
 
+    /// True if a row of the screen was in the window when last drawn.
+    pub fn has_row(&self, row: usize) -> bool {
+        row < self.rows
+    }
+
     /// The selected text.
     pub fn selected(&mut self, pages: &Pages<'_>) -> Option<String> {
         let selection = self.selection.filter(|selection| selection.is_shown)?;

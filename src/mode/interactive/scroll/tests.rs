@@ -280,6 +280,30 @@ fn a_selection_ends_if_its_unfinished_part_is_stored() {
 }
 
 #[test]
+fn the_wheel_over_a_dialog_moves_in_the_dialog() {
+    let mut window = Window::new(20);
+    let bench = &mut window.bench;
+    bench.app.config.is_fullscreen = true;
+    bench.send("/settings");
+    let now = Instant::now();
+    let texts = |bench: &mut Bench| -> Vec<String> {
+        let lines = bench.app.whole(now);
+        lines.iter().map(|line| line.text().trim().to_owned()).collect()
+    };
+    let first = texts(bench);
+    let modifiers = crate::tui::key::Modifiers::NONE;
+    let mouse = Mouse { kind: MouseKind::ScrollDown, column: 3, row: 8, modifiers };
+    bench.app.input(Input::Mouse(mouse), now);
+    let wheeled = texts(bench);
+    assert_ne!(wheeled, first);
+    for _ in 0..bench.app.config.options.wheel_lines {
+        bench.press("up");
+    }
+    let back = texts(bench);
+    assert_eq!(back, first);
+}
+
+#[test]
 fn escape_takes_a_selection_away_and_does_nothing_else() {
     let mut window = Window::new(3);
     let rows = window.frame();
