@@ -138,6 +138,10 @@ impl Feed {
 
     pub fn put(&self, news: News) {
         let mut waiting = self.waiting();
+        // One is enough for everything that waits.
+        if is_draw(&news) && waiting.iter().any(is_draw) {
+            return;
+        }
         let news = match news {
             News::ToolUpdated { id, output } => match replaced(&mut waiting, &id, output) {
                 Some(output) => News::ToolUpdated { id, output },
@@ -178,6 +182,10 @@ impl Feed {
     fn waiting(&self) -> MutexGuard<'_, VecDeque<News>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_draw(news: &News) -> bool {
+    matches!(news, News::Effect(effect) if matches!(**effect, Effect::Draw))
 }
 
 /// Replaces the last waiting state of a running tool, if only states of tools follow it; otherwise returns
@@ -337,13 +345,16 @@ mod tests {
             state("y", "1"),
             state("x", "2"),
             state("y", "2"),
+            News::Effect(Box::new(Effect::Draw)),
             News::ShellPrinted("d".into()),
+            News::Effect(Box::new(Effect::Draw)),
+            News::ShellPrinted("e".into()),
             state("x", "3"),
         ] {
             feed.put(news);
         }
         assert_eq!(feed.woken().len(), 1);
-        assert_eq!(texts(&feed), ["ab", "c", "x: 2", "y: 2", "d", "x: 3"]);
+        assert_eq!(texts(&feed), ["ab", "c", "x: 2", "y: 2", "", "de", "x: 3"]);
         assert_eq!(texts(&feed), [] as [&str; 0]);
     }
 }

@@ -14,7 +14,7 @@ use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::{Mode, Outcome};
 use crate::tui::image::Pixels;
-use crate::tui::key::{Action as Event, Input, Key, Modifiers, Mouse, MouseKind, Reply};
+use crate::tui::key::{Action as Event, Code, Input, Key, Modifiers, Mouse, MouseKind, Reply};
 use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
 use std::time::Instant;
@@ -137,9 +137,7 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
     }
     let keymap = &app.config.keymap;
     if app.config.is_fullscreen {
-        let look = app.config.window_look();
-        let take_away = |window: &mut Scroll, _: &Pages<'_>| is_escape && window.deselect();
-        if app.view.with_window(look, now, take_away) && app.control.is_idle() {
+        if is_escape && app.view.deselect() {
             return;
         }
         let look = app.config.window_look();
@@ -158,7 +156,15 @@ fn prompt_key(app: &mut App, key: &Key, now: Instant) {
 fn use_mouse(app: &mut App, mouse: Mouse, now: Instant) {
     let steps = if mouse.modifiers.has(Modifiers::ALT) { WHEEL_WITH_ALT } else { 1 };
     let lines = (app.config.options.wheel_lines * steps).cast_signed();
+    let below = !app.dialogs.is_empty() && !app.view.has_window_at(mouse.row);
     let by = match mouse.kind {
+        MouseKind::ScrollUp | MouseKind::ScrollDown if below => {
+            let code = if mouse.kind == MouseKind::ScrollUp { Code::Up } else { Code::Down };
+            for _ in 0..lines {
+                handle(app, Input::Key(Key::plain(code)), now);
+            }
+            return;
+        }
         MouseKind::ScrollUp => -lines,
         MouseKind::ScrollDown => lines,
         _ if app.view.has_viewer() => return,

@@ -180,6 +180,7 @@ impl View {
             scroll.forget();
             scroll.go_to_end();
         }
+        scroll.count_stored(self.conversation.items().len());
         self.transcript.lay_out(&look);
         if !scroll.laid_out.as_ref().is_some_and(|layout| layout.is_of(&look)) {
             scroll.laid_out = Some(Layout::of(&look));
@@ -209,6 +210,16 @@ impl View {
         drop(pages);
         self.window = window;
         done
+    }
+
+    /// Takes away what is selected in fullscreen mode. True if there was something to see.
+    pub fn deselect(&mut self) -> bool {
+        self.window.deselect()
+    }
+
+    /// True if a row of the screen is the conversation's in fullscreen mode.
+    pub fn has_window_at(&self, row: u16) -> bool {
+        self.window.has_row(usize::from(row))
     }
 
     /// The search row of the fullscreen mode.

@@ -76,6 +76,7 @@ impl Rows for Agents {
     }
 
     fn key(&mut self, key: &Key, list: &mut List, _: &UiConfig) -> Option<Vec<Effect>> {
+        self.said.clear();
         let member = self.members.get(list.selected_index()?)?;
         match act(member, key)? {
             Ok(effects) => Some(effects),

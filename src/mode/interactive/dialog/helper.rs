@@ -28,8 +28,10 @@ pub struct HelperView {
     problem: String,
     /// Lines of the messages, for a width.
     drawn: Option<(usize, Vec<Line>)>,
-    /// Rows above the end.
-    back: usize,
+    /// The first visible row; `None` if the end is followed.
+    top: Option<usize>,
+    /// The first row of the last page when last drawn.
+    last: usize,
     /// Rows of a page when last drawn.
     page: usize,
     said: String,
@@ -50,7 +52,8 @@ impl HelperView {
             messages: Vec::new(),
             problem: String::new(),
             drawn: None,
-            back: 0,
+            top: None,
+            last: 0,
             page: 1,
             said: String::new(),
             diff: None,
@@ -96,6 +99,7 @@ impl HelperView {
     /// Shows the diff of the helper's changes, or its turns again.
     fn toggle_diff(&mut self) {
         if self.diff.take().is_some() {
+            self.top = None;
             return;
         }
         let patch = self.member.report().changes.and_then(|changes| changes.patch);
@@ -105,10 +109,17 @@ impl HelperView {
             }
             Some(Err(error)) => self.said = format!("The diff cannot be read: {error}"),
             Some(Ok(bytes)) => {
-                self.back = usize::MAX;
+                // How long the diff is shows when it is drawn.
+                (self.top, self.last) = (Some(0), usize::MAX);
                 self.diff = Some(plain_text(&bytes));
             }
         }
+    }
+
+    /// Scrolls by rows; up if negative.
+    fn scroll(&mut self, by: isize) {
+        let top = self.top.unwrap_or(self.last).saturating_add_signed(by);
+        self.top = Some(top).filter(|top| *top < self.last);
     }
 
     fn draw(&mut self, look: &Look<'_>) -> Vec<Line> {
@@ -172,6 +183,14 @@ impl Dialog for HelperView {
         let changes = report.changes.map(|changes| changes.summary()).unwrap_or_default();
         head.extend(text(&changes, Role::Muted, look));
         head.extend(text(&self.problem, Role::Warning, look));
+        // Most of the room is the helper's turns'.
+        let most = (rows / 3).max(1);
+        if head.len() > most {
+            let left_out = head.len() - (most - 1);
+            head.truncate(most - 1);
+            let more = format!("… {left_out} more rows");
+            head.push(Line::of(&more, look.style(Role::Dim)).cut(inside(look)));
+        }
         head.push(Line::new());
         let mut foot = text(&self.said, Role::Error, look);
         let keys = "↑↓ scroll  d diff  m message  s stop  g go on with its session  Esc leave";
@@ -179,10 +198,10 @@ impl Dialog for HelperView {
         let lines = self.draw(look);
         // Two rules take rows, too.
         self.page = rows.saturating_sub(head.len() + foot.len() + 2).max(1);
-        self.back = self.back.min(lines.len().saturating_sub(self.page));
-        let end = lines.len() - self.back;
+        self.last = lines.len().saturating_sub(self.page);
+        self.scroll(0);
         let mut body = head;
-        body.extend_from_slice(lines.get(end.saturating_sub(self.page)..end).unwrap_or_default());
+        body.extend(lines.into_iter().skip(self.top.unwrap_or(self.last)).take(self.page));
         body.extend(foot);
         indented(body, look, rows)
     }
@@ -192,13 +211,15 @@ impl Dialog for HelperView {
             self.member.watch(None);
             return vec![Effect::Close];
         }
+        self.said.clear();
+        let page = self.page.cast_signed();
         match key.code {
-            Code::Up => self.back += 1,
-            Code::Down => self.back = self.back.saturating_sub(1),
-            Code::PageUp => self.back += self.page,
-            Code::PageDown => self.back = self.back.saturating_sub(self.page),
-            Code::Home => self.back = usize::MAX,
-            Code::End => self.back = 0,
+            Code::Up => self.scroll(-1),
+            Code::Down => self.scroll(1),
+            Code::PageUp => self.scroll(-page),
+            Code::PageDown => self.scroll(page),
+            Code::Home => self.top = Some(0),
+            Code::End => self.top = None,
             _ if key.typed() == Some('d') => self.toggle_diff(),
             _ => match act(&self.member, key) {
                 Some(Ok(effects)) => return effects,
@@ -233,5 +254,60 @@ impl Dialog for HelperView {
     fn dismiss(&mut self) -> Vec<Effect> {
         self.member.watch(None);
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::dialog::testing::Shown;
+    use crate::runtime::CancelToken;
+    use crate::runtime::helpers::{Helpers, Report};
+
+    fn shown(report: Report) -> (Arc<Member>, Shown) {
+        let cancel = CancelToken::new();
+        let member = Helpers::new(&cancel).add(report, cancel.child());
+        for row in 0..100 {
+            member.write(Some(&format!("row {row} end\n\n")));
+        }
+        let mut shown = Shown::new(|_| HelperView::new(member.clone(), Arc::new(Feed::new())));
+        shown.set_rows(20);
+        (member, shown)
+    }
+
+    #[test]
+    fn the_reader_stays_at_a_row_and_follows_only_the_end() {
+        let (member, mut shown) = shown(Report::default());
+        assert!(shown.text(80).contains("row 99 end"));
+        member.write(Some("row 100 end\n\n"));
+        assert!(shown.text(80).contains("row 100 end"));
+        // Without a frame between the keys.
+        shown.press("home up pageup");
+        assert!(shown.text(80).contains("row 0 end"));
+        shown.press("pagedown down");
+        let before = shown.text(80);
+        assert!(!before.contains("row 0 end"));
+        member.write(Some("row 101 end\n\n"));
+        assert_eq!(shown.text(80), before);
+        shown.press("end");
+        assert!(shown.text(80).contains("row 101 end"));
+    }
+
+    #[test]
+    fn what_a_key_came_to_is_said_until_the_next_key() {
+        let (_member, mut shown) = shown(Report::default());
+        shown.press("d");
+        assert!(shown.text(80).contains("There is no diff"));
+        shown.press("up");
+        assert!(!shown.text(80).contains("There is no diff"));
+    }
+
+    #[test]
+    fn a_long_note_leaves_room_for_the_turns() {
+        let note = Some("note ".repeat(1_000));
+        let (_member, mut shown) = shown(Report { note, ..Report::default() });
+        let text = shown.text(80);
+        assert!(text.contains("row 99 end") && text.contains("more rows"), "{text}");
+        assert!(text.contains("row 95 end"), "{text}");
     }
 }

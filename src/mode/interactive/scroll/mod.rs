@@ -36,6 +36,10 @@ pub struct Scroll {
     /// Item and line of each row when last drawn.
     seen: Vec<Row>,
     selection: Option<Selection>,
+    /// True while the mouse is dragged along the topmost row in which it was pressed.
+    is_along_top: bool,
+    /// Number of stored items when last counted.
+    stored: usize,
     pub laid_out: Option<Layout>,
     cache: HashMap<usize, Rc<[Line]>>,
     pub search: Option<Search>,
@@ -109,6 +113,15 @@ impl Scroll {
         // What was found was found in other lines.
         if let Some(search) = &mut self.search {
             search.is_stale = true;
+        }
+    }
+
+    /// Takes the number of stored items. Unfinished parts are other items, cut differently, once they are
+    /// stored, so a selection that reaches into them ends when the number changes.
+    pub fn count_stored(&mut self, count: usize) {
+        let before = std::mem::replace(&mut self.stored, count);
+        if before != count {
+            self.selection = self.selection.filter(|selection| selection.rows().1.0 < before);
         }
     }
 
@@ -342,13 +355,15 @@ impl Scroll {
                 // Below the last line is its end.
                 let cell = if row < self.seen.len() { usize::from(mouse.column) } else { usize::MAX };
                 let line = self.lines(place.0, pages).get(place.1).cloned().unwrap_or_default();
-                if mouse.kind == MouseKind::Press(0) {
+                let is_press = mouse.kind == MouseKind::Press(0);
+                self.is_along_top = row == 0 && (is_press || self.is_along_top);
+                if is_press {
                     let last = self.selection.as_ref();
                     self.selection = Some(Selection::press(last, place, cell, &line, now));
                 } else if let Some(selection) = &mut self.selection {
                     selection.drag(place, cell, &line);
                     match row {
-                        0 => self.scroll(-1, pages),
+                        0 if !self.is_along_top => self.scroll(-1, pages),
                         row if row >= self.rows => self.scroll(1, pages),
                         _ => {}
                     }
@@ -357,6 +372,11 @@ impl Scroll {
             _ => {}
         }
         false
+    }
+
+    /// True if a row of the screen was in the window when last drawn.
+    pub fn has_row(&self, row: usize) -> bool {
+        row < self.rows
     }
 
     /// The selected text.

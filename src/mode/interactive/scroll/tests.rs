@@ -254,6 +254,82 @@ fn the_mouse_selects_text() {
 }
 
 #[test]
+fn dragging_along_the_topmost_row_selects_it_and_scrolls_once_it_was_left() {
+    let mut window = Window::new(20);
+    let top = window.frame();
+    selected(&mut window, "p0,0 d3,0 d20,0 r20,0");
+    assert_eq!(window.frame(), top);
+    selected(&mut window, "p0,0 d3,0 d3,1 d3,0 d4,0");
+    assert_ne!(window.frame(), top);
+}
+
+#[test]
+fn a_selection_ends_if_its_unfinished_part_is_stored() {
+    let mut window = Window::new(3);
+    let rows = window.frame();
+    let answer = rows.iter().rposition(|row| row == "answer 2 end").unwrap();
+    let keys = format!("p1,{answer} d6,{answer} r6,{answer}");
+    for (reaches, remains) in [(false, true), (true, false)] {
+        assert!(selected(&mut window, &keys).is_some());
+        let stored = window.scroll.stored;
+        // The selected item is the last one: as if it had not been stored.
+        window.scroll.stored = stored - usize::from(reaches);
+        window.scroll.count_stored(stored + 1);
+        assert_eq!(window.scroll.deselect(), remains, "{reaches}");
+    }
+}
+
+#[test]
+fn the_wheel_over_a_dialog_moves_in_the_dialog() {
+    let mut window = Window::new(20);
+    let bench = &mut window.bench;
+    bench.app.config.is_fullscreen = true;
+    bench.send("/settings");
+    let now = Instant::now();
+    let texts = |bench: &mut Bench| -> Vec<String> {
+        let lines = bench.app.whole(now);
+        lines.iter().map(|line| line.text().trim().to_owned()).collect()
+    };
+    let first = texts(bench);
+    let modifiers = crate::tui::key::Modifiers::NONE;
+    let mouse = Mouse { kind: MouseKind::ScrollDown, column: 3, row: 8, modifiers };
+    bench.app.input(Input::Mouse(mouse), now);
+    let wheeled = texts(bench);
+    assert_ne!(wheeled, first);
+    for _ in 0..bench.app.config.options.wheel_lines {
+        bench.press("up");
+    }
+    let back = texts(bench);
+    assert_eq!(back, first);
+}
+
+#[test]
+fn escape_takes_a_selection_away_and_does_nothing_else() {
+    let mut window = Window::new(3);
+    let rows = window.frame();
+    let answer = rows.iter().rposition(|row| row == "answer 2 end").unwrap();
+    let app = &mut window.bench.app;
+    app.config.is_fullscreen = true;
+    let now = Instant::now();
+    let look = app.config.window_look();
+    app.view.with_window(look, now, |window, pages| window.frame(pages, 10).len());
+    let mut mouse = |kind, column| {
+        let row = u16::try_from(answer).unwrap();
+        let modifiers = crate::tui::key::Modifiers::NONE;
+        let mouse = Mouse { kind, column, row, modifiers };
+        app.input(Input::Mouse(mouse), now);
+    };
+    mouse(MouseKind::Press(0), 1);
+    mouse(MouseKind::Drag(0), 6);
+    // Escape would empty the editor of a command.
+    app.composer.editor.set_text("!ls");
+    window.bench.press("escape");
+    assert_eq!(window.bench.app.composer.editor.text(), "!ls");
+    window.bench.press("escape");
+    assert_eq!(window.bench.app.composer.editor.text(), "");
+}
+
+#[test]
 fn dragging_past_the_edge_scrolls() {
     let mut window = Window::new(20);
     let drags = "d0,0 ".repeat(60);
