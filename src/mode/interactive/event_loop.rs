@@ -65,7 +65,7 @@ pub trait Client: Frame {
         String::new()
     }
 
-    /// Called once, before anything but the frame is drawn.
+    /// Called once, before anything is drawn.
     fn begin(&mut self) {}
 
     /// Removes the frame at the end; its final part is printed.
@@ -132,14 +132,16 @@ impl<'a, C: Client> EventLoop<'a, C> {
                 self.news.extend(feed.take());
                 self.take_news(now);
             }
-            if self.screen.pace.is_due(now) && !self.screen.position.holds() {
+            // What is drawn begins with the first lines.
+            let holds = self.first.is_some() || self.screen.position.holds();
+            if self.screen.pace.is_due(now) && !holds {
                 self.screen.paint(self.client, &mut self.inputs, now)?;
             }
             let held = self.screen.held_for(now);
             let news = if self.has_news { never() } else { woken.clone() };
             let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
             let sleep = [
-                self.screen.pace.due_in(now).filter(|_| !self.screen.position.holds()),
+                self.screen.pace.due_in(now).filter(|_| !holds),
                 in_time(self.inputs.deadline()),
                 in_time(self.screen.position.deadline()),
                 in_time(self.first),
@@ -165,7 +167,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
         }
     }
 
-    /// Sends the first queries. The frame is drawn meanwhile.
+    /// Sends the first queries.
     fn ask_first(&mut self) -> io::Result<()> {
         let queries = self.client.first_queries();
         let wait = if queries.is_empty() { Duration::ZERO } else { FIRST };

@@ -82,8 +82,9 @@ fn a_mode_holds_from_the_next_call_on() {
         set_mode(&mut editor, &id, mode).result();
         let prompted = editor.prompt(&id, "x");
         let told = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
-        assert_eq!(prompted.updates[0], told);
-        assert_eq!(prompted.updates[1]["sessionUpdate"], "config_option_update");
+        let updates = prompted.conversation();
+        assert_eq!(*updates[0], told);
+        assert_eq!(updates[1]["sessionUpdate"], "config_option_update");
         assert_eq!(world.work().join(name).exists(), mode == "free");
     }
     let requests = server.requests();
