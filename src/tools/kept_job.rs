@@ -36,6 +36,8 @@ pub const LINE_MAX: u64 = 4 << 20;
 
 /// The folder of the kept jobs of a working folder.
 pub fn folder(agent_dir: &Path, cwd: &Path) -> PathBuf {
+    // A shell may have come to the folder by another path.
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let hash = hex(digest::digest(&digest::SHA256, cwd.as_os_str().as_bytes()).as_ref());
     agent_dir.join("jobs").join(hash.get(..16).unwrap_or_default())
 }

@@ -27,7 +27,7 @@ use walkdir::WalkDir;
 const TIME_MAX: Duration = Duration::from_secs(600);
 const OUTPUT_MAX: usize = 256 << 20;
 
-/// Whose settings git follows.
+/// The repository that git works in, and so the settings that it follows.
 #[derive(Clone, Copy)]
 enum Repository<'a> {
     /// The parent's, at the folder where git runs, with those of the user.

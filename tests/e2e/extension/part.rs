@@ -132,15 +132,20 @@ fn a_component_is_the_editor_and_pis_own_keeps_the_text() {
     assert!(status.success());
 }
 
-#[test]
-fn messages_entries_and_calls_are_drawn_by_their_extension() {
-    let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
-    let screen = drawn(&world);
+/// Has a part of each kind that the extension draws.
+fn show_all(screen: &Screen) {
     screen.send("/show said");
     screen.wait_for("drawn: a message");
     screen.send("/show entry");
     screen.wait_for("drawn: an entry");
     screen.send("hi");
+}
+
+#[test]
+fn messages_entries_and_calls_are_drawn_by_their_extension() {
+    let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    let screen = drawn(&world);
+    show_all(&screen);
     screen.wait_for("drawn: its result");
     let shown = screen.wait_for("done");
     assert!(shown.contains("✓ drawn: hello is called") && shown.contains("drawn: its result"), "{shown}");
@@ -152,11 +157,7 @@ fn messages_entries_and_calls_are_drawn_by_their_extension() {
 fn a_session_that_is_opened_again_is_drawn_by_its_extension() {
     let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
     let screen = drawn(&world);
-    screen.send("/show said");
-    screen.wait_for("drawn: a message");
-    screen.send("/show entry");
-    screen.wait_for("drawn: an entry");
-    screen.send("hi");
+    show_all(&screen);
     screen.wait_for("done");
     screen.quit();
     let screen = started(&world, "-c");
