@@ -11,8 +11,15 @@ use super::line::{
 };
 use super::{Align, Block, DEPTH_MAX, Inline, Item, List, Table};
 
-/// The blocks of `text`, each with the byte offset of its first line.
-pub fn parse(text: &str) -> Vec<(usize, Block)> {
+/// The parsed lines of a text.
+pub struct Blocks {
+    /// Each with the byte offset of its first line.
+    pub blocks: Vec<(usize, Block)>,
+    /// If the last block is a list: the byte offset of each item, and whether the items above it are tight.
+    pub items: Vec<(usize, bool)>,
+}
+
+pub fn parse(text: &str) -> Blocks {
     let mut starts = Vec::new();
     let mut lines = Vec::new();
     let mut at = 0;
@@ -22,14 +29,19 @@ pub fn parse(text: &str) -> Vec<(usize, Block)> {
         let line = line.strip_suffix('\n').unwrap_or(line);
         lines.push(line.strip_suffix('\r').unwrap_or(line));
     }
-    let parsed = Parser { lines: &lines, at: 0 }.blocks(0).blocks;
-    let placed = parsed.into_iter();
-    placed.map(|(line, block)| (starts.get(line).copied().unwrap_or(0), block)).collect()
+    let parsed = Parser::new(&lines).blocks(0);
+    let place = |line: usize| starts.get(line).copied().unwrap_or(0);
+    Blocks {
+        blocks: parsed.blocks.into_iter().map(|(line, block)| (place(line), block)).collect(),
+        items: parsed.items.into_iter().map(|(line, tight)| (place(line), tight)).collect(),
+    }
 }
 
 struct Parser<'a, 'b> {
     lines: &'b [&'a str],
     at: usize,
+    /// As in [`Parsed`].
+    items: Vec<(usize, bool)>,
 }
 
 struct Parsed {
@@ -37,11 +49,18 @@ struct Parsed {
     blocks: Vec<(usize, Block)>,
     /// True if blank lines separate two of the blocks.
     spaced: bool,
+    /// If the last block is a list: the number of each item's first line, and whether the items above it are
+    /// tight.
+    items: Vec<(usize, bool)>,
 }
 
-impl<'a> Parser<'a, '_> {
+impl<'a, 'b> Parser<'a, 'b> {
+    fn new(lines: &'b [&'a str]) -> Self {
+        Self { lines, at: 0, items: Vec::new() }
+    }
+
     fn blocks(mut self, depth: usize) -> Parsed {
-        let mut parsed = Parsed { blocks: Vec::new(), spaced: false };
+        let mut parsed = Parsed { blocks: Vec::new(), spaced: false, items: Vec::new() };
         let mut blank = false;
         while let Some(line) = self.line(0) {
             if is_blank(line) {
@@ -52,11 +71,13 @@ impl<'a> Parser<'a, '_> {
             let first = self.at;
             parsed.spaced |= blank && !parsed.blocks.is_empty();
             blank = false;
+            self.items.clear();
             let block = self.block(line, depth);
             // A list takes the blank lines after its last item with it.
             blank |= self.at > first && self.lines.get(self.at - 1).is_some_and(|l| is_blank(l));
             parsed.blocks.push((first, block));
         }
+        parsed.items = self.items;
         parsed
     }
 
@@ -159,8 +180,7 @@ impl<'a> Parser<'a, '_> {
             }
             self.at += 1;
         }
-        let parser = Parser { lines: &inside.lines, at: 0 };
-        Block::Quote(without_places(parser.blocks(depth + 1)))
+        Block::Quote(without_places(Parser::new(&inside.lines).blocks(depth + 1)))
     }
 
     fn list(&mut self, first: &Marker<'a>, depth: usize) -> Block {
@@ -168,6 +188,7 @@ impl<'a> Parser<'a, '_> {
         let mut tight = true;
         let mut next = Some(first.clone());
         while let Some(marker) = next {
+            self.items.push((self.at, tight));
             let lines = self.item_lines(&marker, depth);
             let ends_blank = lines.last().is_some_and(|line| is_blank(line)) && lines.len() > 1;
             let (task, first_line) = task(lines.first().copied().unwrap_or_default());
@@ -175,8 +196,7 @@ impl<'a> Parser<'a, '_> {
             if let (Some(_), Some(line)) = (task, lines.first_mut()) {
                 *line = first_line;
             }
-            let parser = Parser { lines: &lines, at: 0 };
-            let parsed = parser.blocks(depth + 1);
+            let parsed = Parser::new(&lines).blocks(depth + 1);
             tight &= !parsed.spaced;
             let blocks = without_places(parsed);
             items.push(Item { task, blocks });

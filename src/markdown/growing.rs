@@ -3,18 +3,25 @@
 //! Further text can only change the last block, and the apparent start of a block in its last line: `- - -`
 //! is a rule until more of the line makes it an item. Earlier blocks are closed: parsed, and never read
 //! again. A fenced code block may be long, so it is not parsed again either: its lines are read one by one
-//! until the closing fence.
+//! until the closing fence. The same holds for a list and a table: only the last item and the last rows are
+//! parsed again.
 
+use super::Block;
+use super::block::{self, Blocks};
 use super::line::{Fence, strip_indent};
-use super::{Block, block};
 
 #[derive(Clone, Debug, Default)]
 pub struct Growing {
-    /// Text from the first open block on; of open code only its last, unfinished line.
+    /// Text from the first open block on; of open code only its last, unfinished line, of a list and a table
+    /// nothing of what is whole.
     text: String,
     closed: Vec<Block>,
     open: Vec<Block>,
     code: Option<Code>,
+    /// Items or rows of the first open block that further text cannot change.
+    whole: usize,
+    /// True if these items are tight.
+    tight: bool,
 }
 
 /// State of open code; its content is in the open block.
@@ -45,15 +52,70 @@ impl Growing {
     }
 
     fn parse(&mut self) {
-        let mut blocks = block::parse(&self.text);
+        let Blocks { mut blocks, items } = block::parse(&self.text);
+        if self.whole > 0 && !self.open.is_empty() {
+            let mut first = self.open.swap_remove(0);
+            if let Some((_, rest)) = blocks.first_mut() {
+                self.complete(&mut first, rest);
+                *rest = first;
+            }
+        }
         let looked_at = self.settled_lines();
         let settled = blocks.iter().rposition(|(start, _)| *start < looked_at);
         let open = blocks.split_off(settled.unwrap_or(0));
         let start = open.first().map_or(0, |(start, _)| *start);
+        if start > 0 {
+            self.whole = 0;
+        }
         let block = |(_, block)| block;
         self.closed.extend(blocks.into_iter().map(block));
         self.open = open.into_iter().map(block).collect();
         self.text.drain(..start);
+        let items: Vec<_> = items.into_iter().map(|(at, tight)| (at.saturating_sub(start), tight)).collect();
+        self.settle(&items, looked_at.saturating_sub(start));
+    }
+
+    /// Adds to the whole part of a block what was parsed of the rest.
+    fn complete(&self, block: &mut Block, rest: &mut Block) {
+        match (block, rest) {
+            (Block::List(list), Block::List(rest)) => {
+                list.items.truncate(self.whole);
+                list.items.append(&mut rest.items);
+                list.tight = self.tight && rest.tight;
+            }
+            (Block::Table(table), Block::Table(rest)) => {
+                table.rows.truncate(self.whole);
+                table.rows.append(&mut rest.rows);
+            }
+            // The text begins with the mark of an item, or the head of the table.
+            _ => {}
+        }
+    }
+
+    /// Takes the whole items or rows of the open block from the text.
+    fn settle(&mut self, items: &[(usize, bool)], looked_at: usize) {
+        match self.open.as_slice() {
+            [Block::List(_)] => {
+                let last = items.iter().rposition(|(at, _)| *at < looked_at).unwrap_or(0);
+                if let Some((at, tight)) = items.get(last).filter(|_| last > 0) {
+                    self.tight = *tight && (self.whole == 0 || self.tight);
+                    self.whole += last;
+                    self.text.drain(..*at);
+                }
+            }
+            [Block::Table(table)] => {
+                let mut ends = self.text.match_indices('\n').map(|(at, _)| at + 1);
+                if let Some(head) = ends.nth(1) {
+                    let rows = ends
+                        .take_while(|end| *end <= looked_at)
+                        .take(table.rows.len().saturating_sub(self.whole));
+                    let (count, end) = rows.fold((0, head), |(count, _), end| (count + 1, end));
+                    self.whole += count;
+                    self.text.drain(head..end);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Bytes of the lines whose meaning is final. An unfinished last line is not final, nor is the line
@@ -128,6 +190,12 @@ impl Growing {
         &self.open
     }
 
+    /// Items or rows of the first open block, a list or a table, that are final. A list may yet become loose, and
+    /// a table wider.
+    pub fn whole(&self) -> usize {
+        self.whole
+    }
+
     /// The text of open code without a last line that may become the closing fence.
     pub fn open_code_without_end(&self) -> Option<&str> {
         let (code, (_, text)) = (self.code.as_ref()?, self.open_code()?);
@@ -175,5 +243,26 @@ mod tests {
         assert!(growing.open_code().is_none());
         assert_eq!(growing.take_closed().len(), 2);
         assert_eq!(growing.text, "b");
+    }
+
+    #[test]
+    fn of_open_lists_and_tables_only_the_end_is_read_again() {
+        for (head, part) in
+            [("", "- a b\n  c\n"), ("", "1. a\n\n   b\n\n"), ("| A | B |\n|-|-|\n", "| a | b |\n")]
+        {
+            let (mut growing, mut whole) = (Growing::default(), head.to_owned());
+            growing.push(head);
+            for _ in 0..100 {
+                for half in [part.split_at(3).0, part.split_at(3).1] {
+                    growing.push(half);
+                    whole.push_str(half);
+                    assert!(growing.text.len() <= head.len() + 3 * part.len(), "{:?}", growing.text);
+                    assert_eq!(growing.open(), super::super::parse(&whole));
+                }
+            }
+            assert!(growing.whole() > 95);
+            growing.push("\nend\n");
+            assert_eq!(growing.take_closed(), super::super::parse(&whole));
+        }
     }
 }

@@ -83,7 +83,6 @@ impl<'a> Parser<'a> {
     }
 
     fn pieces(&mut self) {
-        const MARKS: &[char] = &['\\', '$', '`', '*', '_', '~', '[', '!', ']', '<', '&', '\n', 'h'];
         while let Some(first) = self.rest().chars().next() {
             let rest = self.rest();
             match first {
@@ -106,8 +105,7 @@ impl<'a> Parser<'a> {
                 _ => {
                     let len = first.len_utf8();
                     let after = rest.get(len..).unwrap_or_default();
-                    let plain = after.find(MARKS).unwrap_or(after.len());
-                    self.text(len + plain);
+                    self.text(len + plain_len(after));
                 }
             }
         }
@@ -442,6 +440,16 @@ fn may_pair(opener: &Run, closer: &Run) -> bool {
     let both = opener.can_close || closer.can_open;
     let thirds = (opener.len + closer.len).is_multiple_of(3);
     !(both && thirds && !(opener.len.is_multiple_of(3) && closer.len.is_multiple_of(3)))
+}
+
+/// Bytes before the next character that may be a mark.
+fn plain_len(text: &str) -> usize {
+    let is_mark = |(at, byte): &(usize, u8)| match byte {
+        b'\\' | b'$' | b'`' | b'*' | b'_' | b'~' | b'[' | b'!' | b']' | b'<' | b'&' | b'\n' => true,
+        b'h' => text.get(*at..).is_some_and(|rest| rest.starts_with("http")),
+        _ => false,
+    };
+    text.bytes().enumerate().find(is_mark).map_or(text.len(), |(at, _)| at)
 }
 
 fn run_len(text: &str, mark: char) -> usize {

@@ -102,7 +102,7 @@ pub enum Style {
 
 /// The blocks of a whole text.
 pub fn parse(text: &str) -> Vec<Block> {
-    block::parse(text).into_iter().map(|(_, block)| block).collect()
+    block::parse(text).blocks.into_iter().map(|(_, block)| block).collect()
 }
 
 /// True if a link to `url` may be clickable: it opens a web page or a mail, and runs nothing.

@@ -17,7 +17,18 @@ pub fn width(text: &str) -> usize {
 
 /// The clusters of a text, each with its byte offset and width in cells.
 pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
-    text.grapheme_indices(true).map(|(start, cluster)| (start, cluster, cluster_width(cluster)))
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let cluster = match *rest.as_bytes() {
+            // Between two such characters every text can be cut.
+            [b' '..=b'~'] | [b' '..=b'~', b' '..=b'~', ..] => rest.get(..1)?,
+            _ => rest.graphemes(true).next()?,
+        };
+        let start = at;
+        at += cluster.len();
+        Some((start, cluster, cluster_width(cluster)))
+    })
 }
 
 fn cluster_width(cluster: &str) -> usize {
@@ -68,6 +79,17 @@ mod tests {
         ] {
             assert_eq!(width(text), cells, "{text:?}");
             assert_eq!(clusters(text).map(|(.., width)| width).sum::<usize>(), cells);
+        }
+    }
+
+    #[test]
+    fn clusters_are_those_of_unicode() {
+        for text in
+            ["", "ab", "a\r\nb", "ae\u{301}b ", " \u{301}", "🇩🇪🇩🇪🇩a", "👨\u{200d}👩x", "한국 y", "\u{600}a b"]
+        {
+            let expected: Vec<_> = text.grapheme_indices(true).collect();
+            let found: Vec<_> = clusters(text).map(|(start, cluster, _)| (start, cluster)).collect();
+            assert_eq!(found, expected);
         }
     }
 

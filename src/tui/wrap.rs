@@ -22,7 +22,7 @@ pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut row = Row::begin(0);
     for (start, cluster, width) in clusters(text) {
-        let is_space = cluster.starts_with(' ');
+        let is_space = is_space(cluster);
         if row.width + width > cells && !row.is_empty(start) {
             if is_space {
                 // What follows begins the next row, without the spaces before it.
@@ -117,11 +117,15 @@ fn word_fits(text: &str, at: usize, cells: usize) -> bool {
     let mut width = 0;
     for (_, cluster, cells_of) in clusters(rest) {
         width += cells_of;
-        if cluster.starts_with(' ') || width > cells {
-            return cluster.starts_with(' ');
+        if is_space(cluster) || width > cells {
+            return is_space(cluster);
         }
     }
     true
+}
+
+fn is_space(cluster: &str) -> bool {
+    cluster.as_bytes().first() == Some(&b' ')
 }
 
 /// True for scripts without spaces between words.

@@ -643,7 +643,7 @@ impl Part {
             Body::Text { has_begun: false, .. } => open(Vec::new()),
             Body::Text { is_thinking, view: Some(view), .. } => {
                 let mut open = Vec::new();
-                let lines = view.stream.open(&card::answer_look(*is_thinking, look));
+                let lines = view.stream.open(&card::answer_look(*is_thinking, look), usize::MAX);
                 push_text(&mut open, (&mut view.has_lines.clone(), *is_thinking), lines, look);
                 Live { ready: &view.ready, open }
             }
@@ -672,7 +672,8 @@ impl Part {
                 if *is_thinking && look.hides_thinking {
                     out.extend(card::thinking_label(look));
                 } else {
-                    let open = stream.open(&card::answer_look(*is_thinking, look));
+                    let limit = rows.unwrap_or(usize::MAX);
+                    let open = stream.open(&card::answer_look(*is_thinking, look), limit);
                     push_text(&mut out, (&mut has_lines.clone(), *is_thinking), open, look);
                 }
             }

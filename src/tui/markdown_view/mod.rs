@@ -16,6 +16,7 @@ use super::style::{Attributes, Style};
 use super::theme::{Role, Theme};
 use super::wrap::wrap;
 use crate::markdown::{self, Block, Item, List};
+use std::ops::Range;
 
 /// Minimum cells for the content of a container.
 const CONTENT_MIN: usize = 6;
@@ -37,6 +38,33 @@ pub struct Look<'a> {
     pub base: Style,
     /// True if nothing is drawn with lines, such as for a screen reader.
     pub is_plain: bool,
+}
+
+/// An owned [`Look`], to know another one by.
+#[derive(Clone, Debug)]
+struct Layout {
+    theme: Theme,
+    width: usize,
+    hyperlinks: bool,
+    code_indent: String,
+    diagrams: Diagrams,
+    base: Style,
+    is_plain: bool,
+}
+
+impl Layout {
+    fn of(look: &Look<'_>) -> Self {
+        let Look { theme, width, hyperlinks, code_indent, diagrams, base, is_plain } = *look;
+        let (theme, code_indent) = (theme.clone(), code_indent.to_owned());
+        Self { theme, width, hyperlinks, code_indent, diagrams, base, is_plain }
+    }
+
+    fn is_of(&self, look: &Look<'_>) -> bool {
+        (self.width, self.base, self.diagrams) == (look.width, look.base, look.diagrams)
+            && (self.hyperlinks, self.is_plain) == (look.hyperlinks, look.is_plain)
+            && self.code_indent == look.code_indent
+            && self.theme == *look.theme
+    }
 }
 
 /// When Mermaid code is drawn instead of shown.
@@ -101,7 +129,7 @@ impl<'a> Look<'a> {
                 self.code(text, &mut Highlighter::new(language), out);
             }
             Block::Quote(inside) => self.quote(inside, out),
-            Block::List(list) => self.list(list, out),
+            Block::List(list) => self.items(list, 0..list.items.len(), out),
             Block::Table(table) => table::lines(table, self, out),
             Block::Rule => {
                 let rule = if self.is_plain { "-" } else { "─" }.repeat(self.width.min(RULE_MAX));
@@ -182,8 +210,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn list(&self, list: &List, out: &mut Vec<Line>) {
-        for (item, number) in list.items.iter().zip(0..) {
+    fn items(&self, list: &List, items: Range<usize>, out: &mut Vec<Line>) {
+        let count = items.len();
+        for (item, number) in list.items.iter().zip(0..).skip(items.start).take(count) {
             if number > 0 && !list.tight {
                 out.push(Line::new());
             }

@@ -2,9 +2,12 @@
 //!
 //! Final lines can be printed; together they equal the lines of the whole text. Only the last block can
 //! change, and of a code block only its last line, however long it is: so the cost is that of the new text
-//! and of the open block. Code that may become a diagram is short, and stays open until its end.
+//! and of the open block. Code that may become a diagram is short, and stays open until its end. Of an open
+//! list or table the final items are laid out once, but are not final lines: a blank line may part them yet, or
+//! a longer cell widen them.
 
-use super::{Diagrams, Look, blocks};
+use super::table::Rows;
+use super::{Diagrams, Layout, Look};
 use crate::markdown::{Block, Growing};
 use crate::tui::highlight::Highlighter;
 use crate::tui::line::Line;
@@ -15,6 +18,15 @@ pub struct Stream {
     /// True if blocks were returned: a blank line is due before the next.
     has_blocks: bool,
     code: Option<Code>,
+    /// The final items of the open block.
+    laid: Option<(Layout, Laid)>,
+}
+
+/// The items of a list or the rows of a table.
+#[derive(Clone, Debug)]
+enum Laid {
+    Items { count: usize, tight: bool, lines: Vec<Line> },
+    Rows(Rows),
 }
 
 /// A code block of which some lines are final.
@@ -47,35 +59,57 @@ impl Stream {
                 code.given += lines.len() + 1;
             }
         }
+        self.lay_out(look);
         out
     }
 
-    /// The lines that may still change.
-    pub fn open(&self, look: &Look<'_>) -> Vec<Line> {
-        let mut out = Vec::new();
-        if let (Some(code), Some(text)) = (&self.code, self.growing.open_code_without_end()) {
-            code.clone().rest(text, look, &mut out);
-        } else if !self.growing.open().is_empty() {
-            separate(&mut self.has_blocks.clone(), &mut out);
-            out.extend(self.open_blocks(look));
+    /// Lays out the items that became final.
+    fn lay_out(&mut self, look: &Look<'_>) {
+        let (look, whole) = (while_open(look), self.growing.whole());
+        let known = self.laid.take();
+        if let Some(first) = self.growing.open().first().filter(|_| whole > 0) {
+            let known = known.filter(|(layout, _)| layout.is_of(&look)).or_else(|| {
+                let laid = Laid::new(first, &look)?;
+                Some((Layout::of(&look), laid))
+            });
+            self.laid = known.map(|(layout, laid)| (layout, laid.grown(first, whole, &look)));
         }
+    }
+
+    /// The lines that may still change: the last `limit`, or slightly more.
+    pub fn open(&self, look: &Look<'_>, limit: usize) -> Vec<Line> {
+        let (mut out, look) = (Vec::new(), while_open(look));
+        if let (Some(code), Some(text)) = (&self.code, self.growing.open_code_without_end()) {
+            code.clone().rest(text, &look, &mut out);
+        } else if let [first, others @ ..] = self.growing.open() {
+            separate(&mut self.has_blocks.clone(), &mut out);
+            let start = out.len();
+            match self.laid.as_ref().filter(|(layout, _)| layout.is_of(&look)) {
+                Some((_, laid)) => laid.lines(first, limit, &look, &mut out),
+                None => self.open_block(first, &look, &mut out),
+            }
+            for block in others {
+                if out.len() > start {
+                    out.push(Line::new());
+                }
+                look.block(block, &mut out);
+            }
+        }
+        out.drain(..out.len().saturating_sub(limit));
         out
     }
 
-    fn open_blocks(&self, look: &Look<'_>) -> Vec<Line> {
-        let is_drawn = look.diagrams == Diagrams::Streaming;
-        let look = if is_drawn { *look } else { Look { diagrams: Diagrams::Off, ..*look } };
+    fn open_block(&self, block: &Block, look: &Look<'_>, out: &mut Vec<Line>) {
         let (Some((language, _)), Some(text)) =
             (self.growing.open_code(), self.growing.open_code_without_end())
         else {
-            return blocks(self.growing.open(), &look, true);
+            return look.block(block, out);
         };
         let lines = self.growing.open_code_lines().unwrap_or_default();
-        look.diagram(language, lines).unwrap_or_else(|| {
-            let mut out = Vec::new();
-            look.code(text, &mut Highlighter::new(language), &mut out);
-            out
-        })
+        match look.diagram(language, lines) {
+            Some(diagram) => out.extend(diagram),
+            None => look.code(text, &mut Highlighter::new(language), out),
+        }
     }
 
     /// Ends the text; returns the lines that were not final.
@@ -88,6 +122,7 @@ impl Stream {
     }
 
     fn close(&mut self, block: &Block, look: &Look<'_>, out: &mut Vec<Line>) {
+        self.laid = None;
         match (self.code.take(), block) {
             (Some(mut code), Block::Code { text, .. }) => {
                 code.rest(text, look, out);
@@ -96,6 +131,52 @@ impl Stream {
                 separate(&mut self.has_blocks, out);
                 look.block(block, out);
             }
+        }
+    }
+}
+
+impl Laid {
+    fn new(block: &Block, look: &Look<'_>) -> Option<Self> {
+        match block {
+            Block::List(list) => Some(Self::Items { count: 0, tight: list.tight, lines: Vec::new() }),
+            Block::Table(table) => Some(Self::Rows(Rows::new(table, look))),
+            _ => None,
+        }
+    }
+
+    /// The first `whole` items or rows of `block`, of which it is the beginning.
+    fn grown(self, block: &Block, whole: usize, look: &Look<'_>) -> Self {
+        match (self, block) {
+            (Self::Items { count, tight, mut lines }, Block::List(list)) => {
+                let known = if tight == list.tight { count } else { 0 };
+                if known == 0 {
+                    lines.clear();
+                }
+                look.items(list, known..whole, &mut lines);
+                Self::Items { count: whole, tight: list.tight, lines }
+            }
+            (Self::Rows(mut rows), Block::Table(table)) => {
+                let known = rows.len();
+                table.rows.iter().take(whole).skip(known).for_each(|row| rows.push(row, look));
+                Self::Rows(rows)
+            }
+            (laid, _) => laid,
+        }
+    }
+
+    /// The last `limit` lines of `block`, or slightly more.
+    fn lines(&self, block: &Block, limit: usize, look: &Look<'_>, out: &mut Vec<Line>) {
+        match (self, block) {
+            (Self::Items { count, lines, .. }, Block::List(list)) => {
+                let first = lines.len().saturating_sub(limit);
+                out.extend_from_slice(lines.get(first..).unwrap_or_default());
+                look.items(list, *count..list.items.len(), out);
+            }
+            (Self::Rows(rows), Block::Table(table)) => {
+                let more = table.rows.get(rows.len()..).unwrap_or_default();
+                rows.lines(&table.align, more, limit, look, out);
+            }
+            _ => look.block(block, out),
         }
     }
 }
@@ -112,6 +193,12 @@ impl Code {
             }
         }
     }
+}
+
+/// The look of what may still change.
+fn while_open<'a>(look: &Look<'a>) -> Look<'a> {
+    let is_drawn = look.diagrams == Diagrams::Streaming;
+    Look { diagrams: if is_drawn { Diagrams::Streaming } else { Diagrams::Off }, ..*look }
 }
 
 fn separate(has_blocks: &mut bool, out: &mut Vec<Line>) {

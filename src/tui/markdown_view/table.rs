@@ -19,30 +19,124 @@ const WORD_MAX: usize = 30;
 type Cell = Vec<Line>;
 
 pub fn lines(table: &Table, look: &Look<'_>, out: &mut Vec<Line>) {
-    let columns = table.align.len();
-    let head = cells(&table.head, columns, look, look.base.with(Attributes::BOLD));
-    let rows = table.rows.iter();
-    let rows: Vec<Vec<Cell>> = rows.map(|row| cells(row, columns, look, look.base)).collect();
-    let Some(widths) = widths(&head, &rows, look.width).filter(|_| !look.is_plain) else {
-        return raw(&head, &rows, look, out);
-    };
-    let drawer =
-        Drawer { align: &table.align, widths: &widths, border: look.style(Role::MdHr), base: look.base };
-    let wrapped = rows.iter().map(|row| drawer.wrap(row));
-    let wrapped: Vec<Vec<Vec<Line>>> = wrapped.collect();
-    let is_tall = |row: &Vec<Vec<Line>>| row.iter().any(|cell| cell.len() > 1);
-    // Lines between the rows only where it could be unclear what belongs together.
-    let divided = wrapped.iter().any(is_tall);
-    drawer.rule('┌', '┬', '┐', out);
-    drawer.row(&drawer.wrap(&head), out);
-    drawer.rule('├', '┼', '┤', out);
-    for (at, row) in wrapped.iter().enumerate() {
-        if divided && at > 0 {
-            drawer.rule('├', '┼', '┤', out);
-        }
-        drawer.row(row, out);
+    Rows::new(table, look).lines(&table.align, &table.rows, usize::MAX, look, out);
+}
+
+/// The rows of a growing table before they are wrapped.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    head: Vec<Cell>,
+    rows: Vec<Vec<Cell>>,
+    head_widths: Widths,
+    widths: Widths,
+}
+
+/// What the cells of each column need.
+#[derive(Clone, Debug)]
+struct Widths {
+    /// Width without wrapped lines.
+    natural: Vec<usize>,
+    /// Width of the longest word.
+    words: Vec<usize>,
+    /// True if a cell has several lines.
+    has_breaks: bool,
+}
+
+impl Rows {
+    /// A table without its rows.
+    pub fn new(table: &Table, look: &Look<'_>) -> Self {
+        let columns = table.align.len();
+        let head = cells(&table.head, columns, look, look.base.with(Attributes::BOLD));
+        let mut head_widths = Widths::new(columns);
+        head_widths.add(&head);
+        Self { head, rows: Vec::new(), head_widths, widths: Widths::new(columns) }
     }
-    drawer.rule('└', '┴', '┘', out);
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn push(&mut self, row: &[Vec<Inline>], look: &Look<'_>) {
+        let row = cells(row, self.head.len(), look, look.base);
+        self.widths.add(&row);
+        self.rows.push(row);
+    }
+
+    /// The last `limit` lines of the table, or slightly more, with the rows `more` at its end.
+    pub fn lines(
+        &self,
+        align: &[Align],
+        more: &[Vec<Vec<Inline>>],
+        limit: usize,
+        look: &Look<'_>,
+        out: &mut Vec<Line>,
+    ) {
+        let more: Vec<_> = more.iter().map(|row| cells(row, self.head.len(), look, look.base)).collect();
+        let mut widths = self.widths.clone();
+        more.iter().for_each(|row| widths.add(row));
+        let row = |at: usize| self.rows.get(at).or_else(|| more.get(at.checked_sub(self.rows.len())?));
+        let count = self.rows.len() + more.len();
+        let Some(fitted) = fitted(&self.head_widths, &widths, look.width).filter(|_| !look.is_plain) else {
+            return last(count, limit, out, |at, out| match at {
+                None => raw_head(&self.head, look, out),
+                Some(at) => raw(row(at).map_or(&[], Vec::as_slice), look, out),
+            });
+        };
+        let drawer = Drawer { align, widths: &fitted, border: look.style(Role::MdHr), base: look.base };
+        // Lines between the rows only where it could be unclear what belongs together.
+        let divided = widths.has_breaks || widths.natural.iter().zip(&fitted).any(|(all, width)| all > width);
+        last(count, limit, out, |at, out| match at {
+            None => {
+                drawer.rule('┌', '┬', '┐', out);
+                drawer.row(&self.head, out);
+                drawer.rule('├', '┼', '┤', out);
+            }
+            Some(at) => {
+                if divided && at > 0 {
+                    drawer.rule('├', '┼', '┤', out);
+                }
+                drawer.row(row(at).map_or(&[], Vec::as_slice), out);
+            }
+        });
+        drawer.rule('└', '┴', '┘', out);
+    }
+}
+
+/// Draws the head (`None`) and `count` rows, of which only those that the last `limit` lines are of.
+fn last(
+    count: usize,
+    limit: usize,
+    out: &mut Vec<Line>,
+    mut draw: impl FnMut(Option<usize>, &mut Vec<Line>),
+) {
+    let (mut parts, mut lines) = (Vec::new(), 0);
+    for at in (0..=count).rev() {
+        if lines >= limit {
+            break;
+        }
+        let mut part = Vec::new();
+        draw(at.checked_sub(1), &mut part);
+        lines += part.len();
+        parts.push(part);
+    }
+    out.extend(parts.into_iter().rev().flatten());
+}
+
+impl Widths {
+    fn new(columns: usize) -> Self {
+        Self { natural: vec![1; columns], words: vec![1; columns], has_breaks: false }
+    }
+
+    fn add(&mut self, row: &[Cell]) {
+        for ((cell, natural), word) in row.iter().zip(&mut self.natural).zip(&mut self.words) {
+            self.has_breaks |= cell.len() > 1;
+            for line in cell {
+                *natural = line.width().max(*natural);
+                let parts = line.text().split(' ').map(crate::tui::width::width);
+                *word = parts.max().unwrap_or(0).min(WORD_MAX).max(*word);
+            }
+        }
+    }
 }
 
 /// The cells of a row; missing ones are empty.
@@ -55,19 +149,10 @@ fn cells(row: &[Vec<Inline>], columns: usize, look: &Look<'_>, style: Style) -> 
 }
 
 /// Width of each column without border, in cells; `None` if there is too little room.
-fn widths(head: &[Cell], rows: &[Vec<Cell>], width: usize) -> Option<Vec<usize>> {
-    let room = width.checked_sub(3 * head.len() + 1)?;
-    let mut natural = vec![1; head.len()];
-    let mut words = vec![1; head.len()];
-    for row in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)) {
-        for ((cell, natural), word) in row.iter().zip(&mut natural).zip(&mut words) {
-            for line in cell {
-                *natural = line.width().max(*natural);
-                let parts = line.text().split(' ').map(crate::tui::width::width);
-                *word = parts.max().unwrap_or(0).min(WORD_MAX).max(*word);
-            }
-        }
-    }
+fn fitted(head: &Widths, rows: &Widths, width: usize) -> Option<Vec<usize>> {
+    let room = width.checked_sub(3 * head.natural.len() + 1)?;
+    let both = |a: &[usize], b: &[usize]| -> Vec<usize> { a.iter().zip(b).map(|(a, b)| *a.max(b)).collect() };
+    let (natural, words) = (both(&head.natural, &rows.natural), both(&head.words, &rows.words));
     let least: usize = natural.iter().map(|cells| COLUMN_MIN.min(*cells)).sum();
     if least > room {
         return None;
@@ -117,12 +202,12 @@ impl Drawer<'_> {
         out.push(Line::of(&text, self.border));
     }
 
-    fn wrap(&self, row: &[Cell]) -> Vec<Vec<Line>> {
+    fn row(&self, row: &[Cell], out: &mut Vec<Line>) {
         let cells = row.iter().zip(self.widths);
-        cells.map(|(cell, width)| cell.iter().flat_map(|line| wrap(line, *width)).collect()).collect()
-    }
-
-    fn row(&self, cells: &[Vec<Line>], out: &mut Vec<Line>) {
+        let wrapped = |(cell, width): (&Cell, &usize)| -> Vec<Line> {
+            cell.iter().flat_map(|line| wrap(line, *width)).collect()
+        };
+        let cells: Vec<Vec<Line>> = cells.map(wrapped).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..height {
             let mut line = Line::of("│", self.border);
@@ -148,23 +233,21 @@ impl Drawer<'_> {
     }
 }
 
-/// Writes the table as in its source.
-fn raw(head: &[Cell], rows: &[Vec<Cell>], look: &Look<'_>, out: &mut Vec<Line>) {
+/// Writes a row as in its source.
+fn raw(cells: &[Cell], look: &Look<'_>, out: &mut Vec<Line>) {
     let border = look.style(Role::MdHr);
-    let mut row = |cells: &[Cell]| {
-        let mut line = Line::of("|", border);
-        for cell in cells {
-            for part in cell {
-                line.push(" ", look.base);
-                line.append(part);
-            }
-            line.push(" |", border);
+    let mut line = Line::of("|", border);
+    for cell in cells {
+        for part in cell {
+            line.push(" ", look.base);
+            line.append(part);
         }
-        out.extend(wrap(&line, look.width));
-    };
-    row(head);
-    row(&vec![vec![Line::of("---", border)]; head.len()]);
-    for cells in rows {
-        row(cells);
+        line.push(" |", border);
     }
+    out.extend(wrap(&line, look.width));
+}
+
+fn raw_head(head: &[Cell], look: &Look<'_>, out: &mut Vec<Line>) {
+    raw(head, look, out);
+    raw(&vec![vec![Line::of("---", look.style(Role::MdHr))]; head.len()], look, out);
 }

@@ -29,16 +29,27 @@ fn check(text: &str, width: usize, expected: &[&str]) {
     }
 }
 
-/// All final lines of a text that arrives in pieces.
+/// All final lines of a text that arrives in pieces. At any time they are, with the open ones, the lines of the
+/// text so far.
 fn streamed(text: &str, step: usize, width: usize) -> Vec<Line> {
+    const LIMIT: usize = 3;
     let look = look(width);
     let mut stream = Stream::default();
     let letters: Vec<char> = text.chars().collect();
-    let mut all = Vec::new();
+    let (mut all, mut given) = (Vec::new(), String::new());
+    // Half of a fence is not shown.
+    let is_plain = !text.contains(['`', '~']);
     for part in letters.chunks(step) {
-        all.extend(stream.push(&part.iter().collect::<String>(), &look));
-        for line in stream.open(&look) {
-            assert!(line.width() <= width);
+        let part: String = part.iter().collect();
+        all.extend(stream.push(&part, &look));
+        given.push_str(&part);
+        let open = stream.open(&look, usize::MAX);
+        assert!(open.iter().all(|line| line.width() <= width));
+        let end = stream.open(&look, LIMIT);
+        assert!(end.len() >= LIMIT.min(open.len()) && open.ends_with(&end), "{given:?}");
+        if is_plain {
+            let so_far: Vec<Line> = all.iter().cloned().chain(open).collect();
+            assert_eq!(so_far, lines(&given, &look), "{given:?}");
         }
     }
     all.extend(stream.finish(&look));
@@ -157,7 +168,7 @@ fn half_of_a_fence_is_not_shown_while_it_comes() {
     let rows = |text: &str| {
         let mut stream = Stream::default();
         let mut lines = stream.push(text, &look);
-        lines.extend(stream.open(&look));
+        lines.extend(stream.open(&look, usize::MAX));
         lines.iter().map(|line| line.text().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(rows("```ts\nx\n``"), ["  x"]);
@@ -180,7 +191,7 @@ fn diagrams_are_drawn_when_they_are_complete() {
         let look = Look { diagrams, ..look(40) };
         let mut stream = Stream::default();
         assert_eq!(stream.push(text, &look), []);
-        stream.open(&look).iter().map(|line| line.text().to_owned()).collect::<Vec<_>>()
+        stream.open(&look, usize::MAX).iter().map(|line| line.text().to_owned()).collect::<Vec<_>>()
     };
     let growing = "```mermaid\ngraph LR\nA --> B\n``";
     let code = ["  graph LR", "  A --> B"];
@@ -208,7 +219,7 @@ fn long_code_is_laid_out_once() {
     for number in 0..10_000 {
         given += stream.push(&format!("let x{number} = "), &look).len();
         given += stream.push(&format!("{number};\n"), &look).len();
-        assert!(stream.open(&look).len() <= 1);
+        assert!(stream.open(&look, usize::MAX).len() <= 1);
     }
     assert!(given >= 9_999);
     assert_eq!(given + stream.finish(&look).len(), 10_000);
@@ -219,6 +230,7 @@ fn markup() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         "[a-c 日é👍]{1,12}",
         "(\n|\n\n|  \n)",
+        "(\n- [a-c]{1,3}|\n\\| [a-c日]{1,9} \\| b \\||\n\\| A \\| B \\|\n\\|-\\|-\\|\n)",
         "\n(- |1\\. |> |# |### |```|```rust|    |\\| ?a ?\\| ?b\n\\|-\\|-:\n\\|)",
         "(\\$|\\$\\$|\n\\$\\$\n|\\\\\\(|\\\\\\)|\\\\\\[|\n\\\\\\]|\\\\frac|\\\\begin\\{cases\\}|\\\\end\\{cases\\}|\\\\\\\\)",
         "(\n```mermaid\n|graph LR\n|\nA --> [BC]\n|\\*\\*|_|`|~~|\\[a\\]\\(http://b.c\\)|!\\[a\\]\\(b\\)|\\| |\n```\n|---|\t|- \\[x\\] )",
