@@ -16,6 +16,7 @@ mod link;
 
 pub use formula::Formula;
 pub use growing::Growing;
+pub use link::decode as entity;
 
 /// Maximum nesting. Deeper quotes and lists become paragraphs; deeper styles are dropped.
 pub const DEPTH_MAX: usize = 32;

@@ -18,15 +18,24 @@ pub struct Stream {
     /// True if blocks were returned: a blank line is due before the next.
     has_blocks: bool,
     code: Option<Code>,
-    /// The final items of the open block.
+    /// What is laid out of the open block.
     laid: Option<(Layout, Laid)>,
 }
 
-/// The items of a list or the rows of a table.
+/// The items of a list, the rows of a table, or the lines of a diagram.
 #[derive(Clone, Debug)]
 enum Laid {
-    Items { count: usize, tight: bool, lines: Vec<Line> },
+    Items {
+        count: usize,
+        tight: bool,
+        lines: Vec<Line>,
+    },
     Rows(Rows),
+    /// A diagram, if its first `bytes` bytes can be drawn.
+    Diagram {
+        bytes: usize,
+        lines: Option<Vec<Line>>,
+    },
 }
 
 /// A code block of which some lines are final.
@@ -63,17 +72,22 @@ impl Stream {
         out
     }
 
-    /// Lays out the items that became final.
+    /// Lays out what became final of the open block.
     fn lay_out(&mut self, look: &Look<'_>) {
-        let (look, whole) = (while_open(look), self.growing.whole());
-        let known = self.laid.take();
-        if let Some(first) = self.growing.open().first().filter(|_| whole > 0) {
-            let known = known.filter(|(layout, _)| layout.is_of(&look)).or_else(|| {
-                let laid = Laid::new(first, &look)?;
-                Some((Layout::of(&look), laid))
-            });
-            self.laid = known.map(|(layout, laid)| (layout, laid.grown(first, whole, &look)));
-        }
+        let look = while_open(look);
+        let known = self.laid.take().filter(|(layout, _)| layout.is_of(&look));
+        let (layout, known) = known.unzip();
+        let laid = match (self.open_diagram(), self.growing.open().first()) {
+            (Some((language, lines)), _) if self.code.is_none() => Laid::drawn(known, language, lines, &look),
+            (_, Some(first)) => Laid::grown(known, first, self.growing.whole(), &look),
+            _ => None,
+        };
+        self.laid = laid.map(|laid| (layout.unwrap_or_else(|| Layout::of(&look)), laid));
+    }
+
+    /// Language and complete lines of open code.
+    fn open_diagram(&self) -> Option<(&str, &str)> {
+        Some((self.growing.open_code()?.0, self.growing.open_code_lines()?))
     }
 
     /// The lines that may still change: the last `limit`, or slightly more.
@@ -84,8 +98,13 @@ impl Stream {
         } else if let [first, others @ ..] = self.growing.open() {
             separate(&mut self.has_blocks.clone(), &mut out);
             let start = out.len();
-            match self.laid.as_ref().filter(|(layout, _)| layout.is_of(&look)) {
-                Some((_, laid)) => laid.lines(first, limit, &look, &mut out),
+            let laid = self.laid.as_ref().filter(|(layout, _)| layout.is_of(&look));
+            match laid.map(|(_, laid)| laid) {
+                Some(Laid::Diagram { lines: Some(lines), .. }) => out.extend_from_slice(lines),
+                Some(Laid::Diagram { lines: None, .. }) => {
+                    self.open_block(first, &Look { diagrams: Diagrams::Off, ..look }, &mut out);
+                }
+                Some(laid) => laid.lines(first, limit, &look, &mut out),
                 None => self.open_block(first, &look, &mut out),
             }
             for block in others {
@@ -100,12 +119,11 @@ impl Stream {
     }
 
     fn open_block(&self, block: &Block, look: &Look<'_>, out: &mut Vec<Line>) {
-        let (Some((language, _)), Some(text)) =
-            (self.growing.open_code(), self.growing.open_code_without_end())
+        let (Some((language, lines)), Some(text)) =
+            (self.open_diagram(), self.growing.open_code_without_end())
         else {
             return look.block(block, out);
         };
-        let lines = self.growing.open_code_lines().unwrap_or_default();
         match look.diagram(language, lines) {
             Some(diagram) => out.extend(diagram),
             None => look.code(text, &mut Highlighter::new(language), out),
@@ -136,31 +154,42 @@ impl Stream {
 }
 
 impl Laid {
-    fn new(block: &Block, look: &Look<'_>) -> Option<Self> {
-        match block {
-            Block::List(list) => Some(Self::Items { count: 0, tight: list.tight, lines: Vec::new() }),
-            Block::Table(table) => Some(Self::Rows(Rows::new(table, look))),
+    /// The first `whole` items or rows of a block, of which `known` are laid out.
+    fn grown(known: Option<Self>, block: &Block, whole: usize, look: &Look<'_>) -> Option<Self> {
+        match (known, block) {
+            _ if whole == 0 => None,
+            (known, Block::List(list)) => {
+                let (known, mut lines) = match known {
+                    Some(Self::Items { count, tight, lines }) if tight == list.tight => (count, lines),
+                    _ => (0, Vec::new()),
+                };
+                look.items(list, known..whole, &mut lines);
+                Some(Self::Items { count: whole, tight: list.tight, lines })
+            }
+            (known, Block::Table(table)) => {
+                let mut rows = match known {
+                    Some(Self::Rows(rows)) => rows,
+                    _ => Rows::new(table, look),
+                };
+                let known = rows.len();
+                table.rows.iter().take(whole).skip(known).for_each(|row| rows.push(row, look));
+                Some(Self::Rows(rows))
+            }
             _ => None,
         }
     }
 
-    /// The first `whole` items or rows of `block`, of which it is the beginning.
-    fn grown(self, block: &Block, whole: usize, look: &Look<'_>) -> Self {
-        match (self, block) {
-            (Self::Items { count, tight, mut lines }, Block::List(list)) => {
-                let known = if tight == list.tight { count } else { 0 };
-                if known == 0 {
-                    lines.clear();
-                }
-                look.items(list, known..whole, &mut lines);
-                Self::Items { count: whole, tight: list.tight, lines }
+    /// The diagram of the complete lines of a code block, if there is one.
+    fn drawn(known: Option<Self>, language: &str, source: &str, look: &Look<'_>) -> Option<Self> {
+        match known {
+            // Only at their end do they grow.
+            Some(Self::Diagram { bytes, lines }) if bytes == source.len() => {
+                Some(Self::Diagram { bytes, lines })
             }
-            (Self::Rows(mut rows), Block::Table(table)) => {
-                let known = rows.len();
-                table.rows.iter().take(whole).skip(known).for_each(|row| rows.push(row, look));
-                Self::Rows(rows)
+            _ if look.is_diagram(language, source) => {
+                Some(Self::Diagram { bytes: source.len(), lines: look.diagram(language, source) })
             }
-            (laid, _) => laid,
+            _ => None,
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::canvas::{Head, Stroke};
 use super::graph::{Direction, Edge, Graph, Row, Shape, texts};
-use super::text::{PARTS_MAX, row, rows, word};
+use super::text::{PARTS_MAX, ends_escape, label_rows, word};
 use std::collections::BTreeMap;
 
 /// Opening and closing brackets of a node's text; longer ones first.
@@ -25,11 +25,11 @@ const BRACKETS: &[(&str, &[&str], Shape)] = &[
 
 pub fn parse(options: &str, lines: &[&str]) -> Option<Graph> {
     let mut graph = Graph::new(Direction::parse(options)?);
-    // The titles of the open subgraphs, and for each node those of the first subgraph that mentions it.
-    let mut open: Vec<String> = Vec::new();
+    // The open subgraphs, by their places in `titles`, and for each node those of the first that mentions it.
+    let mut open: Vec<usize> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let mut titles: Vec<String> = Vec::new();
-    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for statement in lines.iter().flat_map(|line| statements(line)) {
         let (first, rest) = word(statement);
         match first {
@@ -37,12 +37,12 @@ pub fn parse(options: &str, lines: &[&str]) -> Option<Graph> {
             "direction" if !open.is_empty() => {}
             "subgraph" => {
                 let (name, title) = match rest.split_once('[') {
-                    Some((name, title)) => (name.trim(), row(title.strip_suffix(']')?)),
-                    None => (rest, row(rest)),
+                    Some((name, title)) => (name.trim(), label_rows(title.strip_suffix(']')?).join(" ")),
+                    None => (rest, label_rows(rest).join(" ")),
                 };
                 names.push(name.to_owned());
-                titles.push(title.clone());
-                open.push(title);
+                open.push(titles.len());
+                titles.push(title);
             }
             "end" if rest.is_empty() => {
                 open.pop()?;
@@ -65,14 +65,16 @@ pub fn parse(options: &str, lines: &[&str]) -> Option<Graph> {
         return None;
     }
     // A title that no node shows would be lost.
-    let is_shown = |title: &String| title.is_empty() || groups.values().flatten().any(|shown| shown == title);
-    if !titles.iter().all(is_shown) {
+    let is_shown =
+        |(at, title): (usize, &String)| title.is_empty() || groups.values().any(|group| group.contains(&at));
+    if !titles.iter().enumerate().all(is_shown) {
         return None;
     }
-    for (node, mut group) in groups {
-        group.retain(|title| !title.is_empty());
-        if !group.is_empty() {
-            graph.nodes.get_mut(node)?.rows.push(Row::Text(format!("[{}]", group.join(" / "))));
+    for (node, group) in groups {
+        let shown = group.iter().filter_map(|at| titles.get(*at)).filter(|title| !title.is_empty());
+        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        if !shown.is_empty() {
+            graph.nodes.get_mut(node)?.rows.push(Row::Text(format!("[{}]", shown.join(" / "))));
         }
     }
     Some(graph)
@@ -87,7 +89,7 @@ fn statements(line: &str) -> Vec<&str> {
             '"' => is_quoted = !is_quoted,
             '[' | '(' | '{' if !is_quoted => depth += 1,
             ']' | ')' | '}' if !is_quoted => depth = depth.saturating_sub(1),
-            ';' if !is_quoted && depth == 0 => {
+            ';' if !is_quoted && depth == 0 && !ends_escape(line, at) => {
                 out.extend(line.get(start..at));
                 start = at + 1;
             }
@@ -173,7 +175,7 @@ impl<'a> Reader<'a> {
             if self.takes(opening) {
                 let text = self.text(closings)?;
                 let known = self.graph.nodes.get_mut(node)?;
-                known.rows = texts(rows(text));
+                known.rows = texts(label_rows(text));
                 known.shape = *shape;
                 break;
             }
@@ -231,7 +233,7 @@ impl<'a> Reader<'a> {
         } else if self.takes("-.") {
             self.run('.');
             if !self.takes("-") {
-                label = rows(self.until(".")?.trim_end_matches('-'));
+                label = label_rows(self.until(".")?.trim_end_matches('-'));
                 self.run('.');
                 self.takes("-").then_some(())?;
             }
@@ -248,7 +250,7 @@ impl<'a> Reader<'a> {
             }
             heads[1] = self.head();
             if count == 2 && heads[1] == Head::None {
-                label = rows(self.until(double)?);
+                label = label_rows(self.until(double)?);
                 let more = self.run(sign);
                 heads[1] = self.head();
                 // The sign may be a part of the text.
@@ -260,7 +262,7 @@ impl<'a> Reader<'a> {
         };
         self.rest = self.rest.trim_start();
         if self.takes("|") {
-            label = rows(self.until("|")?);
+            label = label_rows(self.until("|")?);
         }
         label.retain(|row| !row.is_empty());
         Some(Arrow { label, stroke, heads })

@@ -145,6 +145,17 @@ fn depths(graph: &Graph, turned: &[bool]) -> Option<Vec<usize>> {
 }
 
 impl Layers {
+    /// The least columns of a drawing.
+    pub fn columns(&self, direction: Direction) -> usize {
+        match direction.is_vertical() {
+            true => self.items.iter().map(|item| item.start + item.breadth).max().unwrap_or(0),
+            false => {
+                let lengths = |layer: &Vec<usize>| layer.iter().map(|item| self.items[*item].length).max();
+                self.layers.iter().filter_map(lengths).sum()
+            }
+        }
+    }
+
     fn add(&mut self, kind: Kind, layer: usize, length: usize, breadth: usize) -> usize {
         let at = self.items.len();
         self.items.push(Item { kind, layer, length, breadth, start: 0 });

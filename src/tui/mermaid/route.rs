@@ -18,8 +18,8 @@ const ROWS_MAX: usize = 300;
 /// How often edges get ports of their own.
 const TRIES: usize = 12;
 
-/// What shares a port: edges with equal heads there, or a single edge.
-type Key = (bool, Head, Option<usize>);
+/// What shares a port: edges with equal lines and heads there, or a single edge.
+type Key = (bool, Head, Stroke, Option<usize>);
 
 /// The keys of the ports of each node, before and after it in the flow.
 struct Ports([Vec<Vec<Key>>; 2]);
@@ -74,6 +74,10 @@ fn draw_once(graph: &Graph, width: usize, is_plain: bool) -> Option<Vec<String>>
             let most = ports.0[0][node].len().max(ports.0[1][node].len());
             if most > 1 { most / 2 * 2 * step + 3 } else { 1 }
         })?;
+        // With more ports it would not become narrower.
+        if layers.columns(graph.direction) > width {
+            return None;
+        }
         let drawing = Drawing { graph, layers, ports: &ports, alone: &alone, step };
         let channels: Result<Vec<Channel>, Option<usize>> =
             (1..drawing.layers.layers.len()).map(|layer| drawing.channel(layer - 1)).collect();
@@ -107,7 +111,12 @@ impl Ports {
 /// The key of an edge's port; `side` is 0 where it goes on, 1 where it leaves.
 fn key(graph: &Graph, edge: usize, is_turned: bool, side: usize, alone: &HashSet<usize>) -> Key {
     let is_own = side == 0 && alone.contains(&edge);
-    (is_turned, head(graph, edge, is_turned, side), is_own.then_some(edge))
+    let stroke = match graph.edges[edge].stroke {
+        // Beside it nothing is drawn.
+        Stroke::Hidden => Stroke::Solid,
+        stroke => stroke,
+    };
+    (is_turned, head(graph, edge, is_turned, side), stroke, is_own.then_some(edge))
 }
 
 /// The head of an edge where it leaves (1) or goes on (0) in the flow.

@@ -1,7 +1,7 @@
 //! Sequence diagrams: a lifeline for each participant, and what happens from top to bottom.
 
 use super::canvas::{Canvas, Head, Side, Stroke};
-use super::text::{PARTS_MAX, row, rows, word};
+use super::text::{PARTS_MAX, ends_escape, row, rows, word};
 use crate::tui::width::width;
 use std::collections::HashMap;
 
@@ -63,18 +63,11 @@ pub fn draw(lines: &[&str], cells: usize, is_plain: bool) -> Option<Vec<String>>
 
 /// The statements of a line. A semicolon that ends an escape such as `#35;` separates none.
 fn statements(line: &str) -> Vec<&str> {
-    let (mut start, mut escape) = (0, false);
+    let mut start = 0;
     let mut out = Vec::new();
-    for (at, letter) in line.char_indices() {
-        match letter {
-            '#' => escape = true,
-            ';' if escape => escape = false,
-            ';' => {
-                out.extend(line.get(start..at));
-                start = at + 1;
-            }
-            letter => escape &= letter.is_ascii_alphanumeric(),
-        }
+    for (at, _) in line.match_indices(';').filter(|(at, _)| !ends_escape(line, *at)) {
+        out.extend(line.get(start..at));
+        start = at + 1;
     }
     out.extend(line.get(start..));
     out.into_iter().map(str::trim).filter(|statement| !statement.is_empty()).collect()

@@ -2,7 +2,7 @@
 
 use super::canvas::{Head, Stroke};
 use super::graph::{Direction, Edge, Graph, Row, Shape, texts};
-use super::text::{rows, word};
+use super::text::{label_rows, word};
 
 /// Composite states, forks and notes are not drawn.
 pub fn parse(lines: &[&str], is_plain: bool) -> Option<Graph> {
@@ -15,7 +15,7 @@ pub fn parse(lines: &[&str], is_plain: bool) -> Option<Graph> {
             "state" => {
                 let (text, name) = rest.split_once(" as ")?;
                 let node = graph.node(name_of(name)?);
-                graph.nodes.get_mut(node)?.rows = texts(rows(text));
+                graph.nodes.get_mut(node)?.rows = texts(label_rows(text));
             }
             _ => transition(line, &mut graph, is_plain)?,
         }
@@ -30,7 +30,9 @@ pub fn parse(lines: &[&str], is_plain: bool) -> Option<Graph> {
 
 fn transition(line: &str, graph: &mut Graph, is_plain: bool) -> Option<()> {
     let (states, text) = match line.split_once(" :").or_else(|| line.split_once(": ")) {
-        Some((states, text)) => (states, rows(text).into_iter().filter(|row| !row.is_empty()).collect()),
+        Some((states, text)) => {
+            (states, label_rows(text).into_iter().filter(|row| !row.is_empty()).collect())
+        }
         None => (line, Vec::new()),
     };
     let Some((from, to)) = states.split_once("-->") else {

@@ -182,8 +182,8 @@ fn classes() {
             "     ├─────────────────┤",
             "     │ +List<int> ages │",
             "     └─────────────────┘",
-            "              △",
-            "       ┌──────┴╌╌╌╌╌╌╌┐",
+            "              △ △",
+            "       ┌──────┘ └╌╌╌╌╌┐",
             "┌──────┴───────┐   ┌──┴───┐",
             "│    «bird»    │   │ Fish │",
             "│     Duck     │   └──────┘",
@@ -379,6 +379,23 @@ fn subgraphs_are_named_by_their_nodes() {
     shows("graph TD\nA --> B\nsubgraph S [My Group]\nA\nB\nend", &["[My Group]"], &[]);
     shows("graph TD\nsubgraph Cloud\nsubgraph VPC\nA --> B\nend\nend", &["[Cloud / VPC]"], &[]);
     is_not_drawn("graph TD\nA --> B\nsubgraph Empty\nend");
+    is_not_drawn("graph TD\nsubgraph one [Same]\nA --> B\nend\nsubgraph two [Same]\nend");
+}
+
+#[test]
+fn texts_are_shown_as_a_browser_would() {
+    let escapes = "A[\"x &amp; &#35;1 #9829; #quot;y#quot; a < b\"]";
+    shows(
+        &format!(
+            "graph LR\n{escapes} -->|1 &lt; 2| B[\"<b>bold</b> <span style='x'>s</span><BR />end\"]; B --> C"
+        ),
+        &["x & #1 ♥ \"y\" a < b", "1 < 2", " bold s ", " end ", "C"],
+        &["BR", "span", ";"],
+    );
+    shows("graph LR\nA[one\\ntwo] --> B[a &lt;b&gt; c]", &["│ one ", "│ two │", "a <b> c"], &[]);
+    // There it is no line end.
+    shows("sequenceDiagram\nA->>B: C:\\new &amp; #unknown;", &["C:\\new & #unknown;"], &[]);
+    shows("pie\n\"C:\\new\" : 1", &["C:\\new"], &[]);
 }
 
 #[test]
