@@ -111,6 +111,7 @@ impl Client for App {
     }
 
     fn timed(&mut self, now: Instant) {
+        keys::drag_on(self, now);
         self.keep_due(now);
         self.update_status_line(now);
     }
@@ -136,7 +137,12 @@ impl Client for App {
     }
 
     fn changes_in(&self, now: Instant) -> Option<Duration> {
-        let times = [paint::changes_in(self, now), self.keeps_in(now), self.status.line.due_in(now)];
+        let times = [
+            paint::changes_in(self, now),
+            self.keeps_in(now),
+            self.status.line.due_in(now),
+            self.view.drags_in(now),
+        ];
         times.into_iter().flatten().min()
     }
 

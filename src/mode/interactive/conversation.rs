@@ -75,6 +75,12 @@ impl Conversation {
         matches!(item, Some(Item::Stored(place)) if place.part == Part::Prompt)
     }
 
+    /// The last item that is not the result of a call: only it and those behind it may yet change.
+    pub fn last_message(&self) -> usize {
+        let is_result = |item: &Item| matches!(item, Item::Stored(place) if matches!(place.part, Part::Result | Part::Entry));
+        self.items.iter().rposition(|item| !is_result(item)).unwrap_or(0)
+    }
+
     /// The text of an item: for an answer, its text and calls.
     pub fn text(&self, at: usize, control: &Control) -> Option<String> {
         let message = match self.items.get(at)? {

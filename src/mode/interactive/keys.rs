@@ -113,7 +113,7 @@ fn viewer_key(app: &mut App, key: &Key, now: Instant) {
     match app.view.viewer_key(key, &app.config.keymap, app.config.look(), now) {
         Asked::Nothing | Asked::Close => {}
         Asked::ToggleThinking => app.config.options.hides_thinking = !app.config.options.hides_thinking,
-        Asked::Copy(text) => clipboard::copy(app, text, "Copied to clipboard"),
+        Asked::Copy(text) => clipboard::copy(app, || Some(text), "Copied to clipboard"),
     }
 }
 
@@ -181,13 +181,20 @@ fn use_mouse(app: &mut App, mouse: Mouse, now: Instant) {
     app.view.with_window(app.config.window_look(), now, |window, pages| window.scroll(by, pages));
 }
 
+/// Goes on with a selection while the mouse stands still at the edge of the window.
+pub fn drag_on(app: &mut App, now: Instant) {
+    if app.view.drags_in(now).is_some_and(|left| left.is_zero()) {
+        app.view.with_window(app.config.window_look(), now, |window, pages| window.drag_on(pages, now));
+    }
+}
+
 /// Copies what is selected with the mouse. False if nothing is.
 fn copy_selection(app: &mut App, now: Instant) -> bool {
     let look = app.config.window_look();
-    let text = app.view.with_window(look, now, |window, pages| window.selected(pages));
-    let is_selected = text.is_some();
-    if let Some(text) = text {
-        clipboard::copy(app, text, "Copied to clipboard");
+    let selected = app.view.with_window(look, now, |window, pages| window.selected(pages));
+    let is_selected = selected.is_some();
+    if let Some(selected) = selected {
+        clipboard::copy(app, || selected.text(), "Copied to clipboard");
     }
     is_selected
 }

@@ -16,6 +16,7 @@ use crate::tui::screen::Raw;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use serde_json::{Map, Value};
+use std::cell::LazyCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,10 +102,10 @@ struct View {
     taken: usize,
 }
 
-/// A part that is not in the conversation yet: final lines, and those after them.
+/// A part that is not in the conversation yet: final lines, and those after them, laid out when they are read.
 pub struct Live<'a> {
     pub ready: &'a [Line],
-    pub open: Vec<Line>,
+    pub open: LazyCell<Vec<Line>, Box<dyn FnOnce() -> Vec<Line> + 'a>>,
 }
 
 impl Default for Transcript {
@@ -577,7 +578,7 @@ impl Transcript {
     }
 
     /// The parts that are not in the conversation yet, as laid out.
-    pub fn live_parts(&self, look: &Look<'_>, now: Instant) -> Vec<Live<'_>> {
+    pub fn live_parts<'a>(&'a self, look: Look<'a>, now: Instant) -> Vec<Live<'a>> {
         let parts = self.printed_parts.iter().chain(&self.parts);
         parts.filter(|part| !part.is_stored).map(|part| part.live(look, now)).collect()
     }
@@ -635,24 +636,33 @@ impl Part {
         push_text(&mut view.ready, (&mut view.has_lines, *is_thinking), lines, look);
     }
 
-    fn live(&self, look: &Look<'_>, now: Instant) -> Live<'_> {
-        let open = |open| Live { ready: &[], open };
+    fn live<'a>(&'a self, look: Look<'a>, now: Instant) -> Live<'a> {
+        let ready = match &self.body {
+            Body::Text { view: Some(view), .. } => view.ready.as_slice(),
+            _ => &[],
+        };
+        let open = Box::new(move || self.open(&look, now)) as Box<dyn FnOnce() -> Vec<Line>>;
+        Live { ready, open: LazyCell::new(open) }
+    }
+
+    /// The lines of the part in a view that may still change.
+    fn open(&self, look: &Look<'_>, now: Instant) -> Vec<Line> {
         match &self.body {
-            Body::Lines => open(self.ready.clone()),
-            Body::Held(lines) => open(lines.clone()),
-            Body::Text { has_begun: false, .. } => open(Vec::new()),
+            Body::Lines => self.ready.clone(),
+            Body::Held(lines) => lines.clone(),
+            Body::Text { has_begun: false, .. } => Vec::new(),
             Body::Text { is_thinking, view: Some(view), .. } => {
                 let mut open = Vec::new();
                 let lines = view.stream.open(&card::answer_look(*is_thinking, look), usize::MAX);
                 push_text(&mut open, (&mut view.has_lines.clone(), *is_thinking), lines, look);
-                Live { ready: &view.ready, open }
+                open
             }
-            Body::Text { .. } => open(card::thinking_label(look)),
-            Body::Changed { .. } => open(self.lines(look, Some(now), None)),
-            Body::Call(call) => open(call.lines(look, Some(now), Some(VIEW_ROWS))),
-            Body::Shell(shell) => open(shell.lines(look, Some(now), Some(VIEW_ROWS))),
-            Body::Message(message) => open(card::message(message, look)),
-            Body::Entry(entry) => open(card::entry(entry, look)),
+            Body::Text { .. } => card::thinking_label(look),
+            Body::Changed { .. } => self.lines(look, Some(now), None),
+            Body::Call(call) => call.lines(look, Some(now), Some(VIEW_ROWS)),
+            Body::Shell(shell) => shell.lines(look, Some(now), Some(VIEW_ROWS)),
+            Body::Message(message) => card::message(message, look),
+            Body::Entry(entry) => card::entry(entry, look),
         }
     }
 

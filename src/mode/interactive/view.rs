@@ -15,7 +15,7 @@ use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub struct View {
     control: Control,
@@ -192,7 +192,7 @@ impl View {
             transcript: &self.transcript,
             look,
             now,
-            live: self.transcript.live_parts(&look, now),
+            live: self.transcript.live_parts(look, now),
             is_busy: !self.control.is_idle(),
         }
     }
@@ -210,6 +210,11 @@ impl View {
         drop(pages);
         self.window = window;
         done
+    }
+
+    /// Time until a selection at the edge of the window goes on.
+    pub fn drags_in(&self, now: Instant) -> Option<Duration> {
+        self.window.drags_in(now)
     }
 
     /// Takes away what is selected in fullscreen mode. True if there was something to see.

@@ -137,11 +137,12 @@ pub fn way() -> Result<String, &'static str> {
     }
 }
 
-/// Copies a text to the clipboard, then shows the notice `done`.
-pub fn copy(app: &mut App, text: String, done: &'static str) {
+/// Copies the text that `read` returns to the clipboard, then shows the notice `done`.
+pub fn copy(app: &mut App, read: impl FnOnce() -> Option<String> + Send + 'static, done: &'static str) {
     let desktop = Desktop::of_process();
     let (feed, cancel) = (app.threads.feed.clone(), app.threads.cancel.clone());
     app.find_out("clipboard", move || {
+        let Some(text) = read() else { return Effect::Draw };
         let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
         // The terminal's clipboard is the user's own where the desktop is that of another machine.
         let asks_terminal = desktop.wants_terminal || desktop.is_remote || (!is_copied && !desktop.exists());

@@ -12,16 +12,20 @@ use super::keymap::{AppAction, VIEWER, VIEWER_SEARCH};
 use super::look::{Kept, Layout, Look};
 use super::search::{Field, Search};
 use super::transcript::{Live, Transcript};
+use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::tui::key::{Key, Mouse, MouseKind};
 use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
 use crate::tui::select::Entered;
-use selection::{Row, Selection};
+use selection::{Row, Selected, Selection};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Time between two rows that are scrolled while the mouse is dragged and stands still at an edge.
+const EDGE_PACE: Duration = Duration::from_millis(50);
 
 /// Maximum items whose lines are cached.
 const CACHED_MAX: usize = 256;
@@ -36,8 +40,12 @@ pub struct Scroll {
     /// Item and line of each row when last drawn.
     seen: Vec<Row>,
     selection: Option<Selection>,
+    /// Cancels the thread that reads a selection.
+    copying: CancelToken,
     /// True while the mouse is dragged along the topmost row in which it was pressed.
     is_along_top: bool,
+    /// The mouse while it is dragged at an edge beyond which there is more, and when it was looked at last.
+    at_edge: Option<(Mouse, Instant)>,
     /// Number of stored items when last counted.
     stored: usize,
     pub laid_out: Option<Layout>,
@@ -72,7 +80,7 @@ pub struct Pages<'a> {
 /// The lines of an item.
 enum Lines<'a> {
     Held(Rc<[Line]>),
-    Live(&'a [Line], Vec<Line>),
+    Live(&'a [Line], &'a [Line]),
 }
 
 impl Lines<'_> {
@@ -229,8 +237,8 @@ impl Scroll {
             return Lines::Held(lines);
         };
         match pages.live.get(behind) {
-            Some(live) => Lines::Live(live.ready, live.open.clone()),
-            None => Lines::Live(&[], Vec::new()),
+            Some(live) => Lines::Live(live.ready, &live.open),
+            None => Lines::Live(&[], &[]),
         }
     }
 
@@ -342,9 +350,24 @@ impl Scroll {
         self.top = Top::At { item, line };
     }
 
+    /// Time until a drag that stands still at the edge goes on.
+    pub fn drags_in(&self, now: Instant) -> Option<Duration> {
+        self.at_edge.map(|(_, since)| (since + EDGE_PACE).saturating_duration_since(now))
+    }
+
+    /// Goes on with a drag that stands still at the edge, if it is time.
+    pub fn drag_on(&mut self, pages: &Pages<'_>, now: Instant) {
+        if let Some((mouse, since)) = self.at_edge
+            && since + EDGE_PACE <= now
+        {
+            self.select(mouse, pages, now);
+        }
+    }
+
     /// Selects with the mouse. True if a selection was completed.
     pub fn select(&mut self, mouse: Mouse, pages: &Pages<'_>, now: Instant) -> bool {
         let row = usize::from(mouse.row);
+        self.at_edge = None;
         match mouse.kind {
             MouseKind::Release(_) => return self.selection.as_mut().is_some_and(Selection::release),
             MouseKind::Press(0) if row >= self.rows => self.selection = None,
@@ -362,11 +385,14 @@ impl Scroll {
                     self.selection = Some(Selection::press(last, place, cell, &line, now));
                 } else if let Some(selection) = &mut self.selection {
                     selection.drag(place, cell, &line);
-                    match row {
-                        0 if !self.is_along_top => self.scroll(-1, pages),
-                        row if row >= self.rows => self.scroll(1, pages),
-                        _ => {}
-                    }
+                    let by = match row {
+                        0 if !self.is_along_top => -1,
+                        row if row >= self.rows => 1,
+                        _ => return false,
+                    };
+                    let before = self.top;
+                    self.scroll(by, pages);
+                    self.at_edge = (self.top != before).then_some((mouse, now));
                 }
             }
             _ => {}
@@ -379,26 +405,24 @@ impl Scroll {
         row < self.rows
     }
 
-    /// The selected text.
-    pub fn selected(&mut self, pages: &Pages<'_>) -> Option<String> {
+    /// What is selected, to be read on another thread. Another one that is still read is not wanted any more.
+    pub fn selected(&mut self, pages: &Pages<'_>) -> Option<Selected> {
         let selection = self.selection.filter(|selection| selection.is_shown)?;
+        let cancel = CancelToken::new();
+        std::mem::replace(&mut self.copying, cancel.clone()).cancel();
         let (first, last) = selection.rows();
-        let mut out: Vec<String> = Vec::new();
-        for item in first.0..=last.0 {
-            let lines = self.lines(item, pages);
-            let start = if item == first.0 { first.1 } else { 0 };
-            let end = if item == last.0 { lines.len().min(last.1 + 1) } else { lines.len() };
-            for number in start..end {
-                let text = lines.get(number).map(|line| selection.text((item, number), line));
-                out.extend(text.map(str::to_owned));
-            }
-        }
-        // Rows from their first cell on have the margin of messages.
-        let margin = " ".repeat(pages.look.pad);
-        for row in out.iter_mut().skip(usize::from(!selection.is_from_margin())) {
-            *row = row.strip_prefix(&margin).unwrap_or(row).to_owned();
-        }
-        Some(out.join("\n")).filter(|text| !text.trim().is_empty())
+        let first = first.0.max(pages.conversation.last_message());
+        let open = (first..=last.0).map(|at| {
+            let lines = self.lines(at, pages);
+            (at, (0..lines.len()).filter_map(|number| lines.get(number)).cloned().collect())
+        });
+        let open = open.collect();
+        let field = Field {
+            conversation: pages.conversation.clone(),
+            control: pages.control.clone(),
+            look: Kept::of(&pages.look),
+        };
+        Some(Selected { selection, field, is_busy: pages.is_busy, open, cancel })
     }
 
     /// Takes the selection away. True if there was one to see.

@@ -4,8 +4,11 @@
 //! scrolls. It begins with a cell, a word or a line, by the number of clicks, and grows by as much.
 
 use crate::mode::interactive::composer::DOUBLE;
+use crate::mode::interactive::search::Field;
+use crate::runtime::CancelToken;
 use crate::tui::line::Line;
 use crate::tui::width::clusters;
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// Item and line number.
@@ -95,6 +98,46 @@ impl Selection {
     pub fn mark(&self, row: Row, line: Line) -> Line {
         let bytes = self.bytes(row, &line);
         line.inverted(bytes)
+    }
+}
+
+/// A selection and what its text is read from, on another thread: it may be of any length.
+pub struct Selected {
+    pub selection: Selection,
+    pub field: Field,
+    pub is_busy: bool,
+    /// Lines of items that are not final.
+    pub open: HashMap<usize, Vec<Line>>,
+    /// Cancelled when something else is selected.
+    pub cancel: CancelToken,
+}
+
+impl Selected {
+    /// The selected text; `None` if it is empty or no longer wanted.
+    pub fn text(mut self) -> Option<String> {
+        let (first, last) = self.selection.rows();
+        let look = self.field.look.look();
+        let mut out: Vec<String> = Vec::new();
+        for item in first.0..=last.0 {
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            let lines = self.open.remove(&item).unwrap_or_else(|| {
+                let Field { conversation, control, .. } = &self.field;
+                conversation.lines(item, control, &look, self.is_busy, &mut |_| None).0
+            });
+            let start = if item == first.0 { first.1 } else { 0 };
+            let end = if item == last.0 { lines.len().min(last.1 + 1) } else { lines.len() };
+            for (number, line) in lines.iter().enumerate().take(end).skip(start) {
+                out.push(self.selection.text((item, number), line).to_owned());
+            }
+        }
+        // Rows from their first cell on have the margin of messages.
+        let margin = " ".repeat(look.pad);
+        for row in out.iter_mut().skip(usize::from(!self.selection.is_from_margin())) {
+            *row = row.strip_prefix(&margin).unwrap_or(row).to_owned();
+        }
+        Some(out.join("\n")).filter(|text| !text.trim().is_empty())
     }
 }
 

@@ -188,7 +188,7 @@ fn ctrl_o_opens_the_viewer_and_keys_close_it() {
 
 /// Presses and drags the left button: `p5,3` at column 5 and row 3, `d` and `r` likewise; `w` goes up.
 #[track_caller]
-fn selected(window: &mut Window, keys: &str) -> Option<String> {
+fn selected(window: &mut Window, keys: &str) -> Option<Selected> {
     window.frame();
     let now = Instant::now();
     for key in keys.split_whitespace() {
@@ -236,7 +236,8 @@ fn the_mouse_selects_text() {
         (format!("p1,{answer} d6,{answer} r6,{answer} w d9,{answer}"), Some("answer")),
         (format!("p1,{answer} d500,600 r0,600"), Some("answer 2 end\n\nmore")),
     ] {
-        assert_eq!(selected(&mut Window::new(3), &keys).as_deref(), expected, "{keys}");
+        let text = selected(&mut Window::new(3), &keys).and_then(Selected::text);
+        assert_eq!(text.as_deref(), expected, "{keys}");
     }
     let mut window = Window::new(3);
     selected(&mut window, &format!("p1,{answer} d6,{answer}"));
@@ -261,6 +262,44 @@ fn dragging_along_the_topmost_row_selects_it_and_scrolls_once_it_was_left() {
     assert_eq!(window.frame(), top);
     selected(&mut window, "p0,0 d3,0 d3,1 d3,0 d4,0");
     assert_ne!(window.frame(), top);
+}
+
+#[test]
+fn a_drag_that_stands_still_at_the_edge_goes_on_to_the_end() {
+    for (keys, has) in [("p5,9 d0,1 d0,0", "prompt 0 end"), ("p0,1 d5,11", "answer 19 end")] {
+        let mut window = Window::new(20);
+        window.frame();
+        if has.starts_with("answer") {
+            window.scroll.go_to_start();
+        }
+        let text = selected(&mut window, keys).and_then(Selected::text).unwrap();
+        assert!(!text.contains(has), "{text}");
+        let mut now = Instant::now();
+        for _ in 0..1000 {
+            let Some(left) = window.scroll.drags_in(now) else { break };
+            now += left;
+            window.look_at(|scroll, pages, _| scroll.drag_on(pages, now));
+            window.frame();
+        }
+        assert_eq!(window.scroll.drags_in(now), None);
+        let all = window.look_at(|scroll, pages, _| scroll.selected(pages)).and_then(Selected::text).unwrap();
+        assert!(all.contains(has), "{all}");
+    }
+}
+
+#[test]
+fn a_long_selection_is_read_on_another_thread() {
+    let mut window = Window::new(100);
+    selected(&mut window, "p5,9");
+    window.scroll.go_to_start();
+    let read = |window: &mut Window| window.look_at(|scroll, pages, _| scroll.selected(pages));
+    let first = selected(&mut window, "d0,1").unwrap();
+    assert!(window.scroll.cache.len() < 30);
+    // Only the last one is wanted.
+    let second = read(&mut window).unwrap();
+    assert_eq!(first.text(), None);
+    let text = second.text().unwrap();
+    assert!((0..100).all(|turn| text.contains(&format!("prompt {turn} end"))), "{text}");
 }
 
 #[test]
@@ -333,6 +372,6 @@ fn escape_takes_a_selection_away_and_does_nothing_else() {
 fn dragging_past_the_edge_scrolls() {
     let mut window = Window::new(20);
     let drags = "d0,0 ".repeat(60);
-    let text = selected(&mut window, &format!("p5,9 {drags}")).unwrap();
+    let text = selected(&mut window, &format!("p5,9 {drags}")).and_then(Selected::text).unwrap();
     assert!(text.contains("prompt 10 end") && text.contains("answer 18 end"), "{text}");
 }
