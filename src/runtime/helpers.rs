@@ -171,8 +171,8 @@ impl Report {
 pub struct Member {
     pub name: String,
     report: Mutex<Report>,
-    /// The unfinished answer.
-    partial: Mutex<String>,
+    /// The number of messages that have ended, and the text of the unfinished one.
+    partial: Mutex<(u64, String)>,
     watcher: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
     /// Ends the helper.
     pub cancel: CancelToken,
@@ -188,21 +188,30 @@ impl Member {
         locked(&self.report).clone()
     }
 
+    pub fn is_open(&self) -> bool {
+        locked(&self.report).status.is_open()
+    }
+
     pub fn change<T>(&self, change: impl FnOnce(&mut Report) -> T) -> T {
         change(&mut locked(&self.report))
     }
 
-    /// The text of the answer that is being written.
-    pub fn partial(&self) -> String {
-        locked(&self.partial).clone()
+    /// The number of messages that have ended, and the text of the one that is being written: what follows its
+    /// first `taken` bytes if so many messages as `ended` had ended then, otherwise all of it.
+    pub fn partial(&self, ended: u64, taken: usize) -> (u64, String) {
+        let partial = locked(&self.partial);
+        let taken = if partial.0 == ended { taken } else { 0 };
+        (partial.0, partial.1.get(taken..).unwrap_or_default().to_owned())
     }
 
-    /// Adds to the unfinished answer; `None` begins another one.
+    /// Adds to the unfinished message; `None` ends it.
     pub fn write(&self, delta: Option<&str>) {
+        let mut partial = locked(&self.partial);
         match delta {
-            Some(delta) => locked(&self.partial).push_str(delta),
-            None => locked(&self.partial).clear(),
+            Some(delta) => partial.1.push_str(delta),
+            None => *partial = (partial.0 + 1, String::new()),
         }
+        drop(partial);
         let watcher = locked(&self.watcher).clone();
         if let Some(watcher) = watcher {
             watcher();
@@ -229,7 +238,7 @@ impl Member {
     }
 
     pub fn stop(&self) -> Result<(), String> {
-        if !locked(&self.report).status.is_open() {
+        if !self.is_open() {
             return Err(format!("{} has ended", self.name));
         }
         self.cancel.cancel();

@@ -42,11 +42,23 @@ impl Part {
     }
 }
 
-/// Returns the messages of the current branch of a stored session.
-pub fn messages(path: &Path) -> Result<Vec<AgentMessage>, String> {
+/// Messages of the current branch of a stored session.
+pub struct Messages {
+    pub messages: Vec<AgentMessage>,
+    /// The last entry of the branch.
+    pub leaf: Option<Arc<str>>,
+    /// True if these are all messages of the branch.
+    pub is_whole: bool,
+}
+
+/// Reads the messages after the entry `after`, or all of them if it is none or not on the branch.
+pub fn messages(path: &Path, after: Option<&str>) -> Result<Messages, String> {
     let log = Log::open_to_read(path).map_err(|error| error.to_string())?;
-    let (places, _) = places(&log, None).unwrap_or_default();
-    Ok(places.iter().filter_map(|place| log.message(&place.entry)).collect())
+    let new = after.and_then(|after| places(&log, Some(after)));
+    let is_whole = new.is_none();
+    let (places, leaf) = new.or_else(|| places(&log, None)).unwrap_or_default();
+    let messages = places.iter().filter_map(|place| log.message(&place.entry)).collect();
+    Ok(Messages { messages, leaf, is_whole })
 }
 
 fn places(log: &Log, after: Option<&str>) -> Option<(Vec<Place>, Option<Arc<str>>)> {
@@ -87,5 +99,39 @@ impl Tree<'_> {
     pub fn entry(&self, entry: &str) -> Option<Value> {
         let entry = self.control.log().entry(entry)?;
         serde_json::to_value(entry).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::testing::TempDir;
+
+    #[test]
+    fn a_session_is_read_on_from_the_entry_that_was_read_last() {
+        let folder = TempDir::create();
+        let entry = |id: &str, parent: &str| {
+            format!(
+                r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":"{id}"}}}}
+"#
+            )
+        };
+        let head = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}
+"#;
+        let texts =
+            |new: &Messages| new.messages.iter().map(AgentMessage::text).collect::<Vec<_>>().join(" ");
+        let mut text = format!("{head}{}{}", entry("a0000001", "null"), entry("a0000002", r#""a0000001""#));
+        let path = folder.write("s.jsonl", &text);
+        let all = messages(&path, None).unwrap();
+        assert_eq!((texts(&all).as_str(), all.is_whole), ("a0000001 a0000002", true));
+        text += &entry("a0000003", r#""a0000002""#);
+        let path = folder.write("s.jsonl", &text);
+        let new = messages(&path, all.leaf.as_deref()).unwrap();
+        assert_eq!((texts(&new).as_str(), new.is_whole), ("a0000003", false));
+        // Another branch.
+        text += &entry("a0000004", r#""a0000001""#);
+        let path = folder.write("s.jsonl", &text);
+        let other = messages(&path, new.leaf.as_deref()).unwrap();
+        assert_eq!((texts(&other).as_str(), other.is_whole), ("a0000001 a0000004", true));
     }
 }

@@ -14,6 +14,7 @@ use crate::runtime::filling::Filling;
 use crate::runtime::helpers::Member;
 use crate::runtime::outline::{ForkPoint, Outline};
 use crate::runtime::permission::{self, Always, Entry, Mode, Policy, Scope};
+use crate::runtime::reading::Messages;
 use crate::runtime::shell::ShellResult;
 use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
 use crate::runtime::stats::Stats;
@@ -22,7 +23,7 @@ use crate::runtime::tree::Moved;
 use crate::runtime::trust::{Answer, Project, Snapshot};
 use crate::runtime::ui::{Arrange, Change, Component, Picture, Place, Query};
 use crate::runtime::undo::{Plan, Undone};
-use crate::runtime::{AgentMessage, Block, Model, Scoped, Settings, ThinkingLevel};
+use crate::runtime::{Block, Model, Scoped, Settings, ThinkingLevel};
 use crate::tui::complete::Wanted;
 use crate::tui::select::Item;
 use crossbeam_channel::Sender;
@@ -290,7 +291,7 @@ pub enum Update {
     /// Something about a helper has changed.
     Helpers,
     /// The messages of the helper with this name.
-    HelperTurns(String, Result<Vec<AgentMessage>, String>),
+    HelperTurns(String, Result<Messages, String>),
     Models(ModelLists),
     ScopeSaved,
     /// The active tools.

@@ -3,19 +3,20 @@
 use super::frame::{indented, inside, text, title};
 use super::{Dialog, Step};
 use crate::base::file;
-use crate::mode::interactive::card;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Opened, Update};
-use crate::mode::interactive::feed::Feed;
-use crate::mode::interactive::look::Look;
-use crate::mode::interactive::transcript::stored_lines;
+use crate::mode::interactive::feed::{Feed, Kind, News};
+use crate::mode::interactive::look::{Layout, Look};
+use crate::mode::interactive::transcript::{Transcript, stored_lines};
 use crate::runtime::helpers::Member;
-use crate::runtime::{AgentMessage, plain_text, reading};
+use crate::runtime::reading::{self, Messages};
+use crate::runtime::{AgentMessage, ToolResult, plain_text};
 use crate::tui::key::{Code, Key};
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Maximum size of a diff that is shown, in bytes.
 const DIFF_MAX: u64 = 4 << 20;
@@ -23,11 +24,18 @@ const DIFF_MAX: u64 = 4 << 20;
 pub struct HelperView {
     member: Arc<Member>,
     feed: Arc<Feed>,
-    messages: Vec<AgentMessage>,
+    turns: Vec<Turn>,
+    /// The last entry that was read.
+    leaf: Option<Arc<str>>,
     /// Why there are no messages.
     problem: String,
-    /// Lines of the messages, for a width.
-    drawn: Option<(usize, Vec<Line>)>,
+    /// What the lines of the turns were laid out by.
+    layout: Option<Layout>,
+    /// The message that is being written, and how much of it was taken in.
+    partial: Transcript,
+    taken: Option<(u64, usize)>,
+    /// The number of messages that had ended when the session was read last, and whether all had.
+    read: Option<(u64, bool)>,
     /// The first visible row; `None` if the end is followed.
     top: Option<usize>,
     /// The first row of the last page when last drawn.
@@ -38,8 +46,14 @@ pub struct HelperView {
     /// The diff of its changes, if it is shown.
     diff: Option<String>,
     is_reading: bool,
-    /// True if the session has changed since it was read.
-    is_stale: bool,
+}
+
+/// A message with the results of its calls.
+struct Turn {
+    message: AgentMessage,
+    results: Vec<Arc<ToolResult>>,
+    /// `None` if they may have changed.
+    lines: Option<Vec<Line>>,
 }
 
 impl HelperView {
@@ -49,33 +63,38 @@ impl HelperView {
         let mut view = Self {
             member,
             feed,
-            messages: Vec::new(),
+            turns: Vec::new(),
+            leaf: None,
             problem: String::new(),
-            drawn: None,
+            layout: None,
+            partial: Transcript::default(),
+            taken: None,
+            read: None,
             top: None,
             last: 0,
             page: 1,
             said: String::new(),
             diff: None,
             is_reading: false,
-            is_stale: false,
         };
         view.read();
         view
     }
 
-    /// Reads the session on a thread.
+    /// Reads what is new in the session on a thread, if a message has ended since it was read.
     fn read(&mut self) {
-        if std::mem::replace(&mut self.is_reading, true) {
-            self.is_stale = true;
+        let (ended, _) = self.member.partial(0, usize::MAX);
+        let now = (ended, !self.member.is_open());
+        if self.is_reading || self.read == Some(now) {
             return;
         }
-        self.is_stale = false;
-        let (member, feed) = (self.member.clone(), self.feed.clone());
+        (self.is_reading, self.read) = (true, Some(now));
+        let (member, feed, leaf) = (self.member.clone(), self.feed.clone(), self.leaf.clone());
         let read = move || {
+            let none = || Messages { messages: Vec::new(), leaf: None, is_whole: true };
             let messages = match member.report().session {
-                Some(path) => reading::messages(&path),
-                None if member.report().turns == 0 => Ok(Vec::new()),
+                Some(path) => reading::messages(&path, leaf.as_deref()),
+                None if member.report().turns == 0 => Ok(none()),
                 None => Err("Its session is not stored (--no-session)".to_owned()),
             };
             feed.effect(Effect::Update(Update::HelperTurns(member.name.clone(), messages)));
@@ -122,36 +141,84 @@ impl HelperView {
         self.top = Some(top).filter(|top| *top < self.last);
     }
 
-    fn draw(&mut self, look: &Look<'_>) -> Vec<Line> {
-        if let Some(diff) = &self.diff {
-            return Self::draw_diff(diff, look);
+    /// Adds what was read.
+    fn add(&mut self, new: &mut Messages) {
+        if new.is_whole {
+            self.turns.clear();
         }
-        let width = inside(look);
-        if self.drawn.as_ref().is_none_or(|(drawn, _)| *drawn != width) {
-            let is_open = self.member.report().status.is_open();
-            let mut messages = Vec::new();
-            for message in &self.messages {
-                match (message, messages.last_mut()) {
-                    (AgentMessage::ToolResult(result), Some((_, results))) => {
-                        Vec::push(results, result.clone());
-                    }
-                    (message, _) => messages.push((message.clone(), Vec::new())),
+        self.leaf = new.leaf.take().or(self.leaf.take());
+        for message in new.messages.drain(..) {
+            match (message, self.turns.last_mut()) {
+                (AgentMessage::ToolResult(result), Some(turn)) => {
+                    turn.results.push(result);
+                    turn.lines = None;
                 }
+                (message, _) => self.turns.push(Turn { message, results: Vec::new(), lines: None }),
             }
-            let lines = stored_lines(messages, &look.within(width), &mut |call| {
+        }
+        // What is still written begins anew.
+        (self.partial, self.taken) = (Transcript::default(), None);
+    }
+
+    /// Takes in what was written since.
+    fn follow(&mut self, look: &Look<'_>) {
+        let (known, taken) = self.taken.unwrap_or((u64::MAX, 0));
+        let (ended, text) = self.member.partial(known, taken);
+        if ended != known {
+            // What has ended is shown until it is read from the session.
+            self.read();
+        }
+        if text.is_empty() {
+            return;
+        }
+        let (index, now) = (usize::try_from(ended).unwrap_or(usize::MAX), Instant::now());
+        if ended != known {
+            let (kind, id, name) = (Kind::Text, String::new(), String::new());
+            self.partial.take(&mut News::BlockStarted { index, kind, id, name }, look, now);
+        }
+        let taken = if ended == known { taken } else { 0 };
+        self.taken = Some((ended, taken + text.len()));
+        self.partial.take(&mut News::Piece { index, kind: Kind::Text, text }, look, now);
+    }
+
+    /// Lays out the turns whose lines may have changed.
+    fn lay_out(&mut self, look: &Look<'_>) {
+        if !self.layout.as_ref().is_some_and(|layout| layout.is_of(look)) {
+            self.layout = Some(Layout::of(look));
+            self.turns.iter_mut().for_each(|turn| turn.lines = None);
+        }
+        let is_open = self.member.is_open();
+        for turn in self.turns.iter_mut().filter(|turn| turn.lines.is_none()) {
+            let message = [(turn.message.clone(), turn.results.clone())];
+            turn.lines = Some(stored_lines(message, look, &mut |call| {
                 if !is_open {
                     call.fail("No result", None);
                 }
                 None
-            });
-            self.drawn = Some((width, lines));
+            }));
         }
-        let mut lines = self.drawn.as_ref().map(|(_, lines)| lines.clone()).unwrap_or_default();
-        let partial = self.member.partial();
-        if !partial.trim().is_empty() {
-            lines.extend(card::text(&partial, &look.within(width)));
+        self.partial.lay_out(look);
+    }
+
+    /// A page of the lines, from row `top` or the last page on, and their number.
+    fn seen(&mut self, look: &Look<'_>, top: Option<usize>, rows: usize) -> (Vec<Line>, usize) {
+        let cut = |parts: &[&[Line]]| {
+            let count = parts.iter().map(|lines| lines.len()).sum::<usize>();
+            let last = count.saturating_sub(rows);
+            let lines = parts.iter().copied().flatten().skip(top.unwrap_or(last).min(last));
+            (lines.take(rows).cloned().collect(), count)
+        };
+        if let Some(diff) = &self.diff {
+            return cut(&[&Self::draw_diff(diff, look)]);
         }
-        lines
+        let look = look.within(inside(look));
+        self.follow(&look);
+        self.lay_out(&look);
+        let live = self.partial.live_parts(look, Instant::now());
+        let turns = self.turns.iter().filter_map(|turn| turn.lines.as_deref());
+        let parts: Vec<&[Line]> =
+            turns.chain(live.iter().flat_map(|live| [live.ready, live.open.as_slice()])).collect();
+        cut(&parts)
     }
 }
 
@@ -195,13 +262,13 @@ impl Dialog for HelperView {
         let mut foot = text(&self.said, Role::Error, look);
         let keys = "↑↓ scroll  d diff  m message  s stop  g go on with its session  Esc leave";
         foot.push(Line::of(keys, look.style(Role::Dim)).cut(inside(look)));
-        let lines = self.draw(look);
         // Two rules take rows, too.
         self.page = rows.saturating_sub(head.len() + foot.len() + 2).max(1);
-        self.last = lines.len().saturating_sub(self.page);
+        let (lines, count) = self.seen(look, self.top, self.page);
+        self.last = count.saturating_sub(self.page);
         self.scroll(0);
         let mut body = head;
-        body.extend(lines.into_iter().skip(self.top.unwrap_or(self.last)).take(self.page));
+        body.extend(lines);
         body.extend(foot);
         indented(body, look, rows)
     }
@@ -232,19 +299,21 @@ impl Dialog for HelperView {
 
     fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
         match update {
-            Update::Helpers => self.read(),
+            Update::Helpers => {
+                // Its calls are over if it is.
+                self.turns.last_mut().into_iter().for_each(|turn| turn.lines = None);
+                self.read();
+            }
             Update::HelperTurns(name, messages) if *name == self.member.name => {
                 match messages {
                     Ok(messages) => {
-                        (self.messages, self.drawn) = (std::mem::take(messages), None);
+                        self.add(messages);
                         self.problem.clear();
                     }
                     Err(reason) => self.problem.clone_from(reason),
                 }
                 self.is_reading = false;
-                if self.is_stale {
-                    self.read();
-                }
+                self.read();
             }
             _ => {}
         }
@@ -291,6 +360,35 @@ mod tests {
         assert_eq!(shown.text(80), before);
         shown.press("end");
         assert!(shown.text(80).contains("row 101 end"));
+    }
+
+    #[test]
+    fn a_message_that_ended_is_shown_until_it_is_read_and_once() {
+        let (member, mut shown) = shown(Report::default());
+        assert!(shown.text(80).contains("row 99 end"));
+        member.write(None);
+        member.write(Some("another"));
+        let text = shown.text(80);
+        assert!(text.contains("row 99 end") && text.contains("another"), "{text}");
+        let message = |text: &str| {
+            serde_json::from_value(
+                serde_json::json!({"role": "assistant", "api": "", "provider": "", "model": "",
+                "stopReason": "stop", "content": [{"type": "text", "text": text}]}),
+            )
+            .unwrap()
+        };
+        let mut read = |text: &str, is_whole| {
+            let messages = vec![message(text)];
+            let turns = Messages { messages, leaf: Some(text.into()), is_whole };
+            shown.update(Update::HelperTurns(String::new(), Ok(turns)));
+            shown.text(80)
+        };
+        let text = read("row 99 end", true);
+        assert_eq!((text.matches("row 99 end").count(), text.matches("another").count()), (1, 1), "{text}");
+        member.write(None);
+        let text = read("another", false);
+        assert_eq!((text.matches("row 99 end").count(), text.matches("another").count()), (1, 1), "{text}");
+        assert_eq!(read("the rest", true).matches("another").count(), 0);
     }
 
     #[test]
