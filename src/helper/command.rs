@@ -2,6 +2,10 @@
 
 use super::process::Helper;
 use super::r#yield;
+use crate::resources::agent::Agent;
+use crate::runtime::Scoped;
+use crate::runtime::config::Config;
+use crate::runtime::control::Control;
 use crate::tools::process::{lifeline, set_apart};
 use std::ffi::OsString;
 use std::io;
@@ -34,18 +38,23 @@ pub fn command(
 
 /// The pattern for the name of a model in an agent's head. `fast` stands for the model of the setting, otherwise for a
 /// small one of the session's provider, if one is known.
-fn pattern(helper: &Helper<'_>, name: &str) -> Option<String> {
+fn pattern(control: &Control, config: &Config, name: &str) -> Option<String> {
     if name != FAST {
         return Some(name.to_owned());
     }
-    if let Some(pattern) = helper.config.settings.text("helpers.fastModel") {
+    if let Some(pattern) = config.settings.text("helpers.fastModel") {
         return Some(pattern.to_owned());
     }
-    let provider = &helper.control.models().current().provider;
+    let provider = &control.models().current().provider;
     // Another address may not have the models of the provider.
-    let known =
-        FAST_MODELS.iter().find(|(of, _)| of == provider && helper.config.over.model.base_url.is_none());
+    let known = FAST_MODELS.iter().find(|(of, _)| of == provider && config.over.model.base_url.is_none());
     known.map(|(provider, model)| format!("{provider}/{model}"))
+}
+
+/// Returns the first model of an agent's head that can be used.
+pub fn model(control: &Control, config: &Config, agent: &Agent) -> Option<Scoped> {
+    let patterns: Vec<String> = agent.models.iter().flat_map(|name| pattern(control, config, name)).collect();
+    control.models().first_of(&patterns)
 }
 
 fn words(
@@ -72,8 +81,7 @@ fn words(
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
 
     let own = control.models().current();
-    let patterns: Vec<String> = agent.models.iter().flat_map(|name| pattern(helper, name)).collect();
-    let chosen = control.models().first_of(&patterns);
+    let chosen = model(control, config, agent);
     // A fast model is a wish.
     let named: Vec<&str> = agent.models.iter().map(String::as_str).filter(|name| *name != FAST).collect();
     if chosen.is_none() && !named.is_empty() {
