@@ -2,7 +2,7 @@
 
 use super::process::Helper;
 use super::r#yield;
-use crate::resources::agent::Agent;
+use crate::resources::agent::{Agent, tools_of};
 use crate::runtime::Scoped;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
@@ -104,20 +104,30 @@ fn words(
 
     let all = control.tools().all();
     let is_there = |name: &str| all.iter().any(|(tool, _)| tool.info().spec.name == name);
+    // The tools that names in the agent's head mean: one, several, or those with a beginning.
+    let named = |name: &String| -> Vec<String> {
+        if let Some(start) = name.strip_suffix('*') {
+            let names = all.iter().map(|(tool, _)| &tool.info().spec.name);
+            return names.filter(|name| name.starts_with(start)).cloned().collect();
+        }
+        tools_of(name, &is_there).into_iter().filter(|name| is_there(name)).map(str::to_owned).collect()
+    };
     let mut tools: Vec<String> = match &agent.tools {
         Some(names) => {
             let missing: Vec<&str> =
-                names.iter().map(String::as_str).filter(|name| !is_there(name)).collect();
+                names.iter().filter(|name| named(name).is_empty()).map(String::as_str).collect();
             if !missing.is_empty() {
                 notes.push(format!("This session has no tool {}", missing.join(", ")));
             }
-            names.iter().filter(|name| is_there(name)).cloned().collect()
+            names.iter().flat_map(named).collect()
         }
         None => {
             let active = all.iter().filter(|(_, is_active)| *is_active);
             active.map(|(tool, _)| tool.info().spec.name.clone()).collect()
         }
     };
+    let forbidden: Vec<String> = agent.excluded.iter().flat_map(named).collect();
+    tools.retain(|name| !forbidden.contains(name));
     // Nobody answers a helper, and only some may give tasks.
     let withheld = ["ask", super::task::NAME];
     tools.retain(|name| !withheld.contains(&name.as_str()));
@@ -175,7 +185,7 @@ fn words(
         ("--no-mcp", !tools.iter().any(|name| name.starts_with("mcp__"))),
         ("--no-skills", only_named),
         ("--no-context-files", over.resources.no_context_files),
-        ("--read-only", over.tools.read_only || control.is_planning()),
+        ("--read-only", over.tools.read_only || control.is_planning() || agent.is_read_only),
     ];
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
     words.extend(config.confinement(helper.cwd, notes)?);
