@@ -365,6 +365,43 @@ fn rules_of_the_session_hold_for_its_helpers() {
 }
 
 #[test]
+fn agents_of_other_programs_are_read_when_asked() {
+    let (world, server, _) =
+        self::world([tasks(&["checker"]), yields(&json!({"result": "checked"})), Reply::text("ok")], []);
+    let claude = "---\nname: checker\ndescription: Checks\ntools: Read, Glob, Bash(git log:*)\nmodel: inherit\n---\nCheck.\n";
+    fs::create_dir_all(world.home().join(".claude/agents")).unwrap();
+    fs::write(world.home().join(".claude/agents/checker.md"), claude).unwrap();
+    world.write(".claude/agents/ours.md", "---\nname: ours\ndescription: Ours\n---\n");
+    let import = |words: &str| world.pi().words("agents import").words(words).run();
+    let list = import("").success().stdout;
+    assert!(list.contains("/.claude/agents, 1 agent\n  not read: pi agents import claude\n"), "{list}");
+    assert!(list.contains("  not read: pi agents import claude -l\n"), "{list}");
+    // Never silently.
+    assert!(!world.pi().words("agents").run().success().stdout.contains("checker"));
+    import("nothing").fails_with(1).stderr_has("nothing is not known; known are claude, ");
+    import("cursor").fails_with(1).stderr_has("cursor has no agents of yours");
+    import("claude").success().stdout_has("is read from now on");
+    import("claude").success().stdout_has("is read already");
+    import("claude -l --no-approve").fails_with(1).stderr_has("not trusted");
+    import("claude -l --approve").success().stdout_has("is read from now on");
+    let listed = |words: &str| world.pi().words("agents").words(words).run().success().stdout;
+    assert!(listed("--approve").contains("ours (project): Ours"));
+    assert!(!listed("--no-approve").contains("ours"));
+    assert!(listed("--no-approve").contains("checker (user): Checks"));
+
+    world.pi().words("--model mock/m1 --tools +task -p go").run().success();
+    let requests = server.requests();
+    let tools = requests[1].body["tools"].to_string();
+    assert!(requests[1].messages()[0]["content"].to_string().contains("Check."));
+    assert!(
+        tools.contains("\"read\"") && tools.contains("\"find\"") && !tools.contains("\"bash\""),
+        "{tools}"
+    );
+    let told = requests[2].last_text();
+    assert!(told.contains("[This session has no tool Bash(git log:*)]"), "{told}");
+}
+
+#[test]
 fn agents_are_listed_with_those_that_lost() {
     let (world, _server, _) = world([], []);
     world.write_config(
