@@ -19,7 +19,7 @@ pub struct Stream {
     has_blocks: bool,
     code: Option<Code>,
     /// What is laid out of the open block.
-    laid: Option<(Layout, Laid)>,
+    laid: Option<Box<(Layout, Laid)>>,
 }
 
 /// The items of a list, the rows of a table, or the lines of a diagram.
@@ -75,14 +75,14 @@ impl Stream {
     /// Lays out what became final of the open block.
     fn lay_out(&mut self, look: &Look<'_>) {
         let look = while_open(look);
-        let known = self.laid.take().filter(|(layout, _)| layout.is_of(&look));
-        let (layout, known) = known.unzip();
+        let known = self.laid.take().filter(|laid| laid.0.is_of(&look));
+        let (layout, known) = known.map(|laid| *laid).unzip();
         let laid = match (self.open_diagram(), self.growing.open().first()) {
             (Some((language, lines)), _) if self.code.is_none() => Laid::drawn(known, language, lines, &look),
             (_, Some(first)) => Laid::grown(known, first, self.growing.whole(), &look),
             _ => None,
         };
-        self.laid = laid.map(|laid| (layout.unwrap_or_else(|| Layout::of(&look)), laid));
+        self.laid = laid.map(|laid| Box::new((layout.unwrap_or_else(|| Layout::of(&look)), laid)));
     }
 
     /// Language and complete lines of open code.
@@ -98,7 +98,7 @@ impl Stream {
         } else if let [first, others @ ..] = self.growing.open() {
             separate(&mut self.has_blocks.clone(), &mut out);
             let start = out.len();
-            let laid = self.laid.as_ref().filter(|(layout, _)| layout.is_of(&look));
+            let laid = self.laid.as_deref().filter(|(layout, _)| layout.is_of(&look));
             match laid.map(|(_, laid)| laid) {
                 Some(Laid::Diagram { lines: Some(lines), .. }) => out.extend_from_slice(lines),
                 Some(Laid::Diagram { lines: None, .. }) => {
