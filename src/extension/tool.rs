@@ -1,9 +1,10 @@
 //! Tools and slash commands that run in an extension.
 
 use super::connection::Failed;
+use super::limit::HANDLER_MAX;
 use super::registration::{CommandEntry, ShortcutEntry, ToolEntry};
 use super::render::completions;
-use super::{Extensions, HANDLER_MAX, Instance};
+use super::{Extensions, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::{Completion, SlashCommand};

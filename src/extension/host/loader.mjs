@@ -130,7 +130,21 @@ function located(error, url) {
 
 const isModule = (source) => /^\s*(?:import|export)\b/m.test(source);
 
+/** Milliseconds between signs that modules are being loaded. */
+const SIGN_MS = 500;
+let lastSign = Date.now();
+let sign = () => {};
+
+/** Calls `told` while modules are being loaded. */
+export function onModule(told) {
+	sign = told;
+}
+
 function load(url, context, next) {
+	if (Date.now() - lastSign > SIGN_MS) {
+		lastSign = Date.now();
+		sign();
+	}
 	if (url.startsWith(PROVIDED)) return { format: "module", shortCircuit: true, source: provided(url) };
 	const path = url.split("?")[0];
 	if (/\.[cm]?ts$/.test(path)) {

@@ -89,7 +89,10 @@ fn no_program_stops_a_session() {
             assert_eq!(done.code(), 0, "{name} {words}: {}", done.stderr);
             assert!(done.stdout.contains("done"), "{name} {words}: {}", done.stdout);
             assert!(done.stderr.contains(told), "{name} {words}: {}", done.stderr);
-            assert!(done.stderr.matches("Extension error").count() <= 1, "{name} {words}: {}", done.stderr);
+            // That a prompt goes without it is another thing than how it ends.
+            let errors = done.stderr.lines().filter(|line| line.contains("Extension error"));
+            let ends = errors.filter(|line| !line.contains("joins later")).count();
+            assert!(ends <= 1, "{name} {words}: {}", done.stderr);
             assert_eq!(server.requests().len(), 1, "{name} {words}");
         }
     }
