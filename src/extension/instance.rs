@@ -7,6 +7,7 @@ use super::registration::Registration;
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::Owner;
+use crate::runtime::nested_calls::Calls;
 use crate::runtime::ui::Change;
 use crate::tools::truncate::size;
 use crossbeam_channel::{Sender, at, select};
@@ -50,8 +51,8 @@ struct State {
     last_sign: Option<Instant>,
     /// How it ended, where it did.
     end: Option<String>,
-    /// Tool calls under way that take updates, by their ids.
-    updates: HashMap<String, Sender<Map<String, Value>>>,
+    /// Tool calls under way, by their ids.
+    tool_calls: HashMap<String, ToolCall>,
     /// Answers of providers that are streamed, by the ids of the streams.
     streams: HashMap<String, Sender<Value>>,
     /// Sign-ins under way, by their providers.
@@ -68,6 +69,13 @@ struct State {
     shown: BTreeMap<String, Change>,
     /// It has no part in the session any more.
     is_retired: bool,
+}
+
+/// A call of one of its tools that is under way.
+struct ToolCall {
+    updates: Sender<Map<String, Value>>,
+    /// The calls of other tools that it makes.
+    made: Calls,
 }
 
 impl Instance {
@@ -317,19 +325,28 @@ impl Instance {
         Arc::make_mut(&mut self.state().registration).remove(fields);
     }
 
-    /// Sends updates of a tool call to `sender`, until it is forgotten.
+    /// Sends updates of a tool call to `sender`, and records the calls that it makes, until it is forgotten.
     pub(super) fn follow(&self, call: &str, sender: Sender<Map<String, Value>>) {
-        self.state().updates.insert(call.to_owned(), sender);
+        let known = ToolCall { updates: sender, made: Calls::new(call) };
+        self.state().tool_calls.insert(call.to_owned(), known);
     }
 
-    pub(super) fn forget(&self, call: &str) {
-        self.state().updates.remove(call);
+    /// Gives the calls that a tool call has made.
+    pub(super) fn forget(&self, call: &str) -> Option<Calls> {
+        let mut made = self.state().tool_calls.remove(call)?.made;
+        made.close();
+        Some(made)
+    }
+
+    /// Records what a tool call under way does. None if there is no such call.
+    pub(super) fn record<T>(&self, call: &str, record: impl FnOnce(&mut Calls) -> T) -> Option<T> {
+        self.state().tool_calls.get_mut(call).map(|known| record(&mut known.made))
     }
 
     pub(super) fn update(&self, call: &str, fields: Map<String, Value>) {
-        if let Some(sender) = self.state().updates.get(call) {
+        if let Some(known) = self.state().tool_calls.get(call) {
             // An update is a snapshot: a later one follows.
-            let _ = sender.try_send(fields);
+            let _ = known.updates.try_send(fields);
         }
     }
 

@@ -28,6 +28,7 @@ pub mod limit;
 mod local_servers;
 mod model;
 pub mod nested;
+pub mod nested_calls;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
