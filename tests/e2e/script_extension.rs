@@ -168,11 +168,37 @@ fn a_script_that_never_yields_holds_up_a_prompt_for_a_while_only() {
 }
 
 #[test]
+fn bun_runs_scripts_where_there_is_no_node_or_an_old_one() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(bun) = std::env::split_paths(&path).map(|folder| folder.join("bun")).find(|bun| bun.is_file())
+    else {
+        return eprintln!("bun_runs_scripts is left out: no bun in PATH");
+    };
+    // Alone, and behind the Node of the machine, which may be too old.
+    for others in [&[][..], &["/usr/bin", "/bin"]] {
+        let (world, server) =
+            world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+        install(&world, "greeter/index.ts", TOOL);
+        install(&world, "greeter/words.ts", WORDS);
+        let bin = world.home().join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink(&bun, bin.join("bun")).unwrap();
+        let path = std::env::join_paths([bin].into_iter().chain(others.iter().map(PathBuf::from))).unwrap();
+        let pi = world.pi().words("--model mock/m1 -p hi").env("PATH", path);
+        pi.run().success().stdout_is("done\n");
+        let requests = server.requests();
+        let told = requests[1].messages().iter().find(|message| message["role"] == "tool").unwrap().clone();
+        assert_eq!(told["content"], "Hello Bob!");
+        assert!(world.processes_left().is_empty());
+    }
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let world = World::new();
     install(&world, "tool.ts", "export default () => {};");
     let folder = world.home().join("bin");
     fs::create_dir_all(&folder).unwrap();
     let ran = world.pi().words("extensions").env("PATH", &folder).run().fails_with(1);
-    ran.stderr_has("tool.ts needs Node 22.18 or newer, and there is no node in PATH");
+    ran.stderr_has("tool.ts needs Node 22.18 or newer, or bun, and neither is in PATH");
 }
