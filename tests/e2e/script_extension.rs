@@ -168,6 +168,26 @@ fn a_script_that_never_yields_holds_up_a_prompt_for_a_while_only() {
 }
 
 #[test]
+fn a_provider_finds_out_its_models() {
+    let Some(path) = path_with_node("a_provider_finds_out") else { return };
+    let (world, server) = world([Reply::text("from the new one")]);
+    let text = r#"
+export default (pi) => pi.registerProvider("fresh", {
+	baseUrl: process.env.SERVER, api: "openai-completions", apiKey: "k",
+	async refreshModels({ signal, allowNetwork }) {
+		if (signal.aborted || !allowNetwork) return [];
+		await new Promise((done) => setTimeout(done, 400));
+		return [{ id: "new", name: "New", reasoning: false, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 9000, maxTokens: 900 }];
+	},
+});
+"#;
+    install(&world, "fresh.ts", text);
+    let pi = world.pi().words("--model fresh/new -p hi").env("PATH", &path).env("SERVER", server.url());
+    pi.run().success().stdout_is("from the new one\n");
+    assert_eq!(server.requests()[0].body["model"], "new");
+}
+
+#[test]
 fn bun_runs_scripts_where_there_is_no_node_or_an_old_one() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let Some(bun) = std::env::split_paths(&path).map(|folder| folder.join("bun")).find(|bun| bun.is_file())

@@ -106,6 +106,7 @@ async function start(extension) {
 	try {
 		const factory = await loadFactory(path);
 		await factory(extension.api);
+		await extension.findModels();
 		return { extension: id, ...extension.registration() };
 	} catch (error) {
 		extensions.delete(id);

@@ -112,6 +112,19 @@ fn no_program_stops_a_client() {
 }
 
 #[test]
+fn no_program_stops_a_terminal() {
+    for (name, program, _) in programs() {
+        let (world, _server) = world([Reply::text("the answer")]);
+        write_program(&world.agent_dir().join("extensions/x"), &program);
+        let pi = world.pi().words("--model mock/m1").args(["hello there"]).env("PI_PATIENCE", "2");
+        let screen = crate::screen::Screen::start(pi);
+        screen.wait_until(name, |text| text.contains("the answer"));
+        screen.quit();
+        assert_eq!(world.processes_left(), [0u32; 0], "{name}");
+    }
+}
+
+#[test]
 fn a_tool_whose_program_dies_fails_and_the_model_is_told() {
     for arm in ["exit 4", "kill -9 $$"] {
         let call = || Reply::tool("t1", "hello", &json!({"name": "Ada"}));
