@@ -120,7 +120,7 @@ impl Extensions {
     }
 
     /// Lets an instance take part in a session that may have begun before.
-    pub(super) fn join(&self, instance: &Arc<Instance>) {
+    fn join(&self, instance: &Arc<Instance>) {
         self.greet(instance);
         instance.set_ready();
     }
@@ -354,10 +354,12 @@ impl Serve for Server {
         let ended: Vec<_> = ended.collect();
         // One that failed at the start is reported there; one that was shut down is not current.
         ended.iter().for_each(|instance| self.extensions.clear(instance));
-        self.group.iter().filter(|instance| instance.has_loaded()).for_each(|instance| instance.set_ready());
-        if let Some(instance) = ended.into_iter().find(|instance| instance.start_ms() > 0) {
+        let had_begun = |instance: &&Arc<Instance>| instance.start_ms() > 0 || instance.is_loading();
+        if let Some(instance) = ended.into_iter().find(had_begun) {
             self.extensions.report(instance, "exit", &end);
         }
+        // Those that were to come will not.
+        self.group.iter().filter(|instance| instance.has_loaded()).for_each(|instance| instance.set_ready());
     }
 }
 
