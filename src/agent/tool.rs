@@ -241,11 +241,15 @@ impl ToolOutput {
         }
     }
 
+    /// The texts of the content.
+    pub fn joined_text(&self) -> String {
+        self.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
+    }
+
     /// The result of a failed call.
     pub fn into_error(self) -> ToolError {
-        let text: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();
         ToolError {
-            message: text.join("\n"),
+            message: self.joined_text(),
             details: self.details,
             structured: self.structured.map(Box::new),
         }

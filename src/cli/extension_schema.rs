@@ -73,6 +73,7 @@ const TOLD: &[Row] = &[
 
 /// Notifications of extensions. Each call of an extension may be one, too.
 const TELLS: &[Row] = &[
+    ("loading", "", ""),
     ("tool.update", "toolCallId: string, content?: any, details?: any", ""),
     ("provider.event", "stream: string, event: {type: string, *: any}", ""),
     ("$/cancelRequest", "id: any", ""),
@@ -80,6 +81,7 @@ const TELLS: &[Row] = &[
 
 /// Calls of extensions.
 const CALLS: &[Row] = &[
+    ("loaded", "error?: string, *: any", "null"),
     ("register", "*: any", "null"),
     ("unregister", "*: any", "null"),
     (

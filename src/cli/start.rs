@@ -424,7 +424,7 @@ impl Launch {
         log.hide(inputs.services.vault().clone());
         let context = log.context();
         log.take_notices().iter().for_each(report::warning);
-        self.lend_providers(&mut inputs, &context);
+        self.lend_providers(&mut inputs, &context, cancel);
         let choice = model::choose(self, &mut inputs, &context)?;
         let thinking = model::thinking(self.over.model.thinking, &inputs.settings, &context, &choice);
         let model = self.address(&mut inputs.services, choice.model);
@@ -448,7 +448,7 @@ impl Launch {
 
     /// Adds the providers that extensions have registered. Waits for them if a model is named whose provider is not
     /// known otherwise.
-    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext) {
+    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
         let Some(extensions) = &self.extensions else { return };
         let over = &self.over.model;
         let named = over.model.as_deref().and_then(|name| name.split_once('/')).map(|(provider, _)| provider);
@@ -456,7 +456,7 @@ impl Launch {
         let wanted = [over.provider.as_deref(), named, stored, inputs.settings.default_provider()];
         let known = inputs.services.registry.providers();
         let waits = wanted.iter().flatten().any(|name| !known.contains(name));
-        let providers = extensions.providers(waits);
+        let providers = extensions.providers(waits, cancel);
         inputs.services.lend(providers);
     }
 

@@ -6,14 +6,12 @@
 //! | `source` | the options in a script's first line |
 //! | `engine` | runs a script in a child that has nothing but a pipe to pi |
 //! | `run` | answers what a script asks for |
-//! | `calls` | the calls of a script, for the session and for people |
 //! | `declare` | tools as scripts see them |
 //! | `output` | the result for the model |
 //! | `store` | values that scripts keep in the session |
 //! | `models` | the models that scripts can list |
 //! | `search` | finds tools by words |
 
-mod calls;
 mod declare;
 mod engine;
 mod models;

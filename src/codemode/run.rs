@@ -3,7 +3,6 @@
 //! Calls run at the same time, each on a thread that writes its answer itself: whoever reads the script's messages
 //! never waits for the script to read. The end of the script, for whatever reason, cancels what still runs.
 
-use super::calls::{Calls, Status};
 use super::declare;
 use super::engine::{self, Child, Engine};
 use super::models;
@@ -12,10 +11,10 @@ use super::source::Options;
 use super::store;
 use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::llm::message::{Block, Usage};
+use crate::llm::message::Block;
 use crate::runtime::control::Control;
 use crate::runtime::nested::NestedCall;
-use crate::session::compaction::add_usage;
+use crate::runtime::nested_calls::{Calls, Status};
 use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -51,15 +50,13 @@ pub struct Outcome {
     /// Why it failed.
     pub error: Option<String>,
     pub calls: Calls,
-    /// What models inside of the tools have used.
-    pub usage: Option<Usage>,
 }
 
 /// Runs a script to its end.
 pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Options) -> Outcome {
     let failed = |error: String| {
         let error = Some(format!("{error}\n\nThe script did not start."));
-        Outcome { items: Vec::new(), error, calls: Calls::new(call.id), usage: None }
+        Outcome { items: Vec::new(), error, calls: Calls::new(call.id) }
     };
     let late = options.timeout.map_or_else(never, after);
     let _slot = match Slot::take(&late, call.cancel) {
@@ -84,7 +81,6 @@ pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Optio
         call,
         tools,
         calls: Mutex::new(Calls::new(call.id)),
-        usage: Mutex::default(),
         cancel: call.cancel.child(),
         alone: Mutex::new(()),
         ended,
@@ -106,8 +102,7 @@ pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Optio
     let mut calls = script.calls.into_inner().unwrap_or_else(PoisonError::into_inner);
     calls.close();
     let error = error.err().map(|error| format!("{error}\n\n{}", calls.summary()));
-    let usage = script.usage.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Outcome { items: items.all, error, calls, usage }
+    Outcome { items: items.all, error, calls }
 }
 
 /// The right to run a script.
@@ -181,7 +176,6 @@ struct Script<'a> {
     call: &'a Invocation<'a>,
     tools: Vec<Arc<dyn Tool>>,
     calls: Mutex<Calls>,
-    usage: Mutex<Option<Usage>>,
     /// Ends the calls of the script.
     cancel: CancelToken,
     /// Held by calls of tools that want to be alone.
@@ -209,6 +203,8 @@ struct Begun {
     at: usize,
     /// No call of another such tool runs beside it.
     is_alone: bool,
+    /// The script gets the data of the result, not its text.
+    gives_data: bool,
 }
 
 struct Jobs<'s, 'e, 'a> {
@@ -346,28 +342,31 @@ impl Script<'_> {
         let (id, at) = lock(&self.calls).begin(&name, &Value::Object(arguments.clone()));
         let call = self.control.begin_call(id, Some(self.call.id), &name, arguments, &self.cancel);
         self.publish();
-        Ok(Begun { number, name, call, at, is_alone: tool.info().sequential })
+        let info = tool.info();
+        // A server's tool says what its data are, or that it gives the whole result.
+        let gives_data = info.result.is_some() || info.namespace.is_some();
+        Ok(Begun { number, name, call, at, is_alone: info.sequential, gives_data })
     }
 
     /// Calls a tool, and gives the message that answers the script.
     fn answer_call(&self, call: Begun) -> Value {
-        let Begun { number, name, call, at, is_alone } = call;
+        let Begun { number, name, call, at, is_alone, gives_data } = call;
         let name = name.as_str();
         let _alone = is_alone.then(|| lock(&self.alone));
         let (output, is_error) = call.run(&|_| {});
-        if let Some(used) = &output.usage {
-            let mut usage = lock(&self.usage);
-            *usage = Some(usage.as_ref().map_or_else(|| used.clone(), |sum| add_usage(sum, used)));
-        }
-        let text = text_of(&output);
+        let text = output.joined_text();
         let status = match (is_error, self.cancel.is_cancelled()) {
             (true, true) => Status::Cancelled,
             (true, false) => Status::Error,
             (false, _) => Status::Ok,
         };
-        lock(&self.calls).end(at, status, if is_error { &text } else { "" });
+        {
+            let mut calls = lock(&self.calls);
+            calls.end(at, status, if is_error { &text } else { "" });
+            calls.absorb(&output);
+        }
         self.publish();
-        match (output.structured, is_error) {
+        match (output.structured.filter(|_| gives_data), is_error) {
             (Some(value), _) => json!({"id": number, "ok": value}),
             (None, true) if text.is_empty() => json!({"id": number, "error": format!("{name} failed")}),
             (None, true) => json!({"id": number, "error": text}),
@@ -445,10 +444,6 @@ impl Script<'_> {
         let details = lock(&self.calls).details();
         (self.call.update)(ToolOutput { details: Some(details), ..ToolOutput::default() });
     }
-}
-
-fn text_of(output: &ToolOutput) -> String {
-    output.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
 }
 
 fn image_of(block: &Block) -> Option<(&str, &str)> {

@@ -112,7 +112,7 @@ impl Tool for Codemode {
             content: made.content,
             details: Some(details),
             nested_calls: outcome.calls.record(),
-            usage: outcome.usage,
+            usage: outcome.calls.usage,
             is_error: outcome.error.is_some(),
             ..ToolOutput::default()
         })

@@ -1,5 +1,6 @@
 //! A build without extensions: none is found, and one that is asked for is refused.
 
+use crate::base::cancel::CancelToken;
 use crate::base::feature;
 use crate::resources::dirs::Dirs;
 use crate::resources::package::Package;
@@ -63,7 +64,7 @@ impl Extensions {
 
     pub fn attach(self: &Arc<Self>, _: &Control) {}
 
-    pub fn providers(&self, _: bool) -> Vec<Provider> {
+    pub fn providers(&self, _: bool, _: &CancelToken) -> Vec<Provider> {
         Vec::new()
     }
 

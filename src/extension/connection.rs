@@ -35,6 +35,9 @@ const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// Time for a message that nobody waits for to be taken.
 const WRITE_MAX: Duration = Duration::from_secs(30);
 
+/// How a program ends that pi has ended.
+pub const RETIRED: &str = "was shut down";
+
 /// Error code: the call failed.
 pub const CALL_FAILED: i64 = -32000;
 /// Error code: the call was cancelled.
@@ -185,7 +188,7 @@ impl Connection {
                 &never,
             );
         }
-        self.end("was shut down");
+        self.end(RETIRED);
     }
 
     /// Sends a request and waits for its result. The limit counts only time in which the program does not wait for

@@ -1,8 +1,8 @@
-//! The host of TypeScript and JavaScript extensions: a program for Node that is part of this one.
+//! The host of TypeScript and JavaScript extensions: a program for Node, or bun, that is part of this one.
 //!
 //! `host/start.mjs` is its entry. The files are written once into the agent folder, under the hash of their content;
-//! the folder appears whole or not at all. A Node that is too old is refused by the entry itself, so that a start
-//! costs no second process that asks for the version.
+//! the folder appears whole or not at all. A Node that is too old gives way to bun in the entry itself, or is
+//! refused there, so that a start costs no second process that asks for the version.
 
 use crate::base::executable;
 use crate::base::file;
@@ -52,15 +52,19 @@ const SCRIPT: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >&2"#;
 
 /// Path and arguments of the program that runs the host. The error says what is missing.
 pub fn program(agent: &Path) -> Result<(PathBuf, Vec<String>), String> {
-    let node = executable::find("node").ok_or("needs Node 22.18 or newer, and there is no node in PATH")?;
+    let node = executable::find("node");
+    let is_node = node.is_some();
+    let runner = node.or_else(|| executable::find("bun"));
+    let runner = runner.ok_or("needs Node 22.18 or newer, or bun, and neither is in PATH")?;
     let cache = agent.join("cache");
     let folder = install(&cache).map_err(|error| {
         format!("needs its host, which cannot be written into {}: {error}", cache.display())
     })?;
-    let words = [&node, &folder.join(ENTRY), &cache.join("extension-host-sources")];
-    let [node, entry, sources] = words.map(|path| path.to_string_lossy().into_owned());
-    let quiet = "--disable-warning=ExperimentalWarning".to_owned();
-    let args = vec!["-c".to_owned(), SCRIPT.to_owned(), "host".to_owned(), node, quiet, entry, sources];
+    let words = [&runner, &folder.join(ENTRY), &cache.join("extension-host-sources")];
+    let [runner, entry, sources] = words.map(|path| path.to_string_lossy().into_owned());
+    let mut args = vec!["-c".to_owned(), SCRIPT.to_owned(), "host".to_owned(), runner];
+    args.extend(is_node.then(|| "--disable-warning=ExperimentalWarning".to_owned()));
+    args.extend([entry, sources]);
     Ok((executable::SHELL.into(), args))
 }
 

@@ -1,19 +1,17 @@
 //! One extension: where it comes from, its program, and what it has registered.
 
 use super::component::Remote;
-use super::connection::{Answer, Connection, Failed, Serve};
+use super::connection::Connection;
 use super::find::Found;
 use super::registration::Registration;
 use super::sign_in::News;
-use super::{About, Extensions, INITIALIZE_MAX, PROTOCOL_VERSION, call};
 use crate::base::cancel::CancelToken;
-use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
 use crate::runtime::addition::Owner;
+use crate::runtime::nested_calls::Calls;
 use crate::runtime::ui::Change;
-use crate::tools::process::peer::Program;
 use crate::tools::truncate::size;
 use crossbeam_channel::{Sender, at, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Time for the reader of a stream to take an event.
 const STREAM_MAX: Duration = Duration::from_secs(30);
-/// How a program ends that is not to take part any more.
-const RETIRED: &str = "was shut down";
 
 pub struct Instance {
     /// The id that messages name it by.
@@ -34,8 +30,12 @@ pub struct Instance {
     start_ms: AtomicU64,
     /// `session_start` was sent.
     greeted: AtomicBool,
-    /// The session waits for its answer to `initialize`.
-    starting: AtomicBool,
+    /// Cancelled when its program has answered `initialize`, or has failed.
+    answered: CancelToken,
+    /// Its program is to say when it has loaded it.
+    loading: AtomicBool,
+    /// The user was told that a prompt goes without it.
+    missed: AtomicBool,
     /// Cancelled when its start is over, and it was told that the session began.
     ready: CancelToken,
 }
@@ -46,10 +46,13 @@ struct State {
     connection: Option<Arc<Connection>>,
     /// Started, or on the way.
     has_begun: bool,
+    begun: Option<Instant>,
+    /// When its program last said that it is at work on the start.
+    last_sign: Option<Instant>,
     /// How it ended, where it did.
     end: Option<String>,
-    /// Tool calls under way that take updates, by their ids.
-    updates: HashMap<String, Sender<Map<String, Value>>>,
+    /// Tool calls under way, by their ids.
+    tool_calls: HashMap<String, ToolCall>,
     /// Answers of providers that are streamed, by the ids of the streams.
     streams: HashMap<String, Sender<Value>>,
     /// Sign-ins under way, by their providers.
@@ -68,6 +71,13 @@ struct State {
     is_retired: bool,
 }
 
+/// A call of one of its tools that is under way.
+struct ToolCall {
+    updates: Sender<Map<String, Value>>,
+    /// The calls of other tools that it makes.
+    made: Calls,
+}
+
 impl Instance {
     pub(super) fn new(rank: usize, found: Found) -> Self {
         let registration = Arc::new(found.lazy.clone().unwrap_or_default());
@@ -78,7 +88,9 @@ impl Instance {
             state: Mutex::new(State { registration, ..State::default() }),
             start_ms: AtomicU64::new(0),
             greeted: AtomicBool::new(false),
-            starting: AtomicBool::new(false),
+            answered: CancelToken::new(),
+            loading: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
             ready: CancelToken::new(),
         }
     }
@@ -92,26 +104,54 @@ impl Instance {
         self.found.lazy.is_some() && !self.state().has_begun
     }
 
-    pub(super) fn is_starting(&self) -> bool {
-        self.starting.load(Ordering::Relaxed)
+    /// Its program has answered `initialize`, or will not.
+    pub(super) fn set_answered(&self) {
+        self.answered.cancel();
     }
 
-    pub(super) fn set_starting(&self, is_starting: bool) {
-        self.starting.store(is_starting, Ordering::Relaxed);
+    pub(super) fn has_answered(&self) -> bool {
+        self.answered.is_cancelled()
+    }
+
+    /// Waits for the answer to `initialize`, until `limit` has passed or `cancel` is cancelled.
+    pub(super) fn wait_for_answer(&self, limit: Instant, cancel: &CancelToken) {
+        wait(&self.answered, limit, cancel);
+    }
+
+    /// True if its program goes on loading it after the answer.
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Relaxed)
+    }
+
+    /// True for the one caller that is told that it is loaded.
+    pub(super) fn has_loaded(&self) -> bool {
+        self.loading.swap(false, Ordering::Relaxed)
+    }
+
+    /// True once for an instance that is still being started.
+    pub(super) fn is_missed(&self) -> bool {
+        let is_missing = self.start_ms() == 0 && self.is_coming();
+        is_missing && !self.missed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Its program says that it is at work on the start.
+    pub(super) fn give_sign(&self) {
+        self.state().last_sign = Some(Instant::now());
+    }
+
+    pub(super) fn last_sign(&self) -> Option<Instant> {
+        self.state().last_sign
     }
 
     /// Nobody has to wait for its start any more.
     pub(super) fn set_ready(&self) {
+        self.answered.cancel();
         self.ready.cancel();
     }
 
     /// Waits until its start is over, `limit` has passed or `cancel` is cancelled.
     pub(super) fn wait_until_ready(&self, limit: Instant, cancel: &CancelToken) {
-        select! {
-            recv(self.ready.receiver()) -> _ => {}
-            recv(cancel.receiver()) -> _ => {}
-            recv(at(limit)) -> _ => {}
-        }
+        wait(&self.ready, limit, cancel);
     }
 
     /// True if a start is under way that is not over.
@@ -166,6 +206,7 @@ impl Instance {
         let scope = self.found.source["scope"].as_str().unwrap_or_default();
         let mut text = format!("{} ({scope})\n  {}\n", self.found.name, self.found.path.display());
         let state = match self.connection() {
+            Some(_) if self.is_loading() => "is still being loaded".to_owned(),
             Some(connection) => {
                 let memory = connection.memory_bytes().map(|bytes| format!(", {}", size(bytes)));
                 format!("running, started in {} ms{}", self.start_ms(), memory.unwrap_or_default())
@@ -222,14 +263,49 @@ impl Instance {
         self.state().end.clone().unwrap_or_else(|| "is not running".to_owned())
     }
 
+    /// Takes part by this connection from now on. False if it has no part in the session any more.
+    pub(super) fn enter(&self, connection: &Arc<Connection>) -> bool {
+        self.begins_now();
+        let mut state = self.state();
+        state.connection = Some(connection.clone()).filter(|_| !state.is_retired);
+        state.begun = Some(Instant::now());
+        // That Node starts is a sign of pi's own host.
+        state.last_sign = self.found.is_script().then(Instant::now);
+        !state.is_retired
+    }
+
+    /// Notes how its program ended. False if that is known already, or it has another program now.
+    pub(super) fn has_ended(&self, connection: &Connection, how: &str) -> bool {
+        let mut state = self.state();
+        let is_current = state.connection.as_deref().is_some_and(|known| std::ptr::eq(known, connection));
+        let is_news = is_current && state.end.is_none();
+        if is_news {
+            state.end = Some(how.to_owned());
+        }
+        is_news
+    }
+
     /// Takes its part of the answer to `initialize`.
-    fn take(&self, answer: &Value) -> Result<(), String> {
+    pub(super) fn take(&self, answer: &Value) -> Result<(), String> {
         let own =
             answer["extensions"].as_array().and_then(|all| all.iter().find(|one| one["id"] == *self.id));
         if let Some(error) = own.and_then(|own| own["error"].as_str()) {
             return Err(error.to_owned());
         }
-        self.register(own.unwrap_or(answer))
+        if own.is_some_and(|own| own["loading"] == true) {
+            self.loading.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.register(own.unwrap_or(answer))?;
+        self.set_started();
+        Ok(())
+    }
+
+    /// Notes how long its start took.
+    pub(super) fn set_started(&self) {
+        let begun = self.state().begun;
+        let taken = begun.map_or(0, |begun| u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.start_ms.store(taken.max(1), Ordering::Relaxed);
     }
 
     /// It could not be loaded; others of its program may.
@@ -249,19 +325,28 @@ impl Instance {
         Arc::make_mut(&mut self.state().registration).remove(fields);
     }
 
-    /// Sends updates of a tool call to `sender`, until it is forgotten.
+    /// Sends updates of a tool call to `sender`, and records the calls that it makes, until it is forgotten.
     pub(super) fn follow(&self, call: &str, sender: Sender<Map<String, Value>>) {
-        self.state().updates.insert(call.to_owned(), sender);
+        let known = ToolCall { updates: sender, made: Calls::new(call) };
+        self.state().tool_calls.insert(call.to_owned(), known);
     }
 
-    pub(super) fn forget(&self, call: &str) {
-        self.state().updates.remove(call);
+    /// Gives the calls that a tool call has made.
+    pub(super) fn forget(&self, call: &str) -> Option<Calls> {
+        let mut made = self.state().tool_calls.remove(call)?.made;
+        made.close();
+        Some(made)
+    }
+
+    /// Records what a tool call under way does. None if there is no such call.
+    pub(super) fn record<T>(&self, call: &str, record: impl FnOnce(&mut Calls) -> T) -> Option<T> {
+        self.state().tool_calls.get_mut(call).map(|known| record(&mut known.made))
     }
 
     pub(super) fn update(&self, call: &str, fields: Map<String, Value>) {
-        if let Some(sender) = self.state().updates.get(call) {
+        if let Some(known) = self.state().tool_calls.get(call) {
             // An update is a snapshot: a later one follows.
-            let _ = sender.try_send(fields);
+            let _ = known.updates.try_send(fields);
         }
     }
 
@@ -339,152 +424,15 @@ impl Instance {
     }
 }
 
-/// Starts the program of `group` and waits for what its instances register. Gives why each failed, if it did.
-pub(super) fn start(
-    group: &[Arc<Instance>],
-    extensions: &Arc<Extensions>,
-    about: &About,
-) -> Result<Vec<Option<String>>, String> {
-    let Some(first) = group.first() else { return Ok(Vec::new()) };
-    if first.is_retired() {
-        return Err(RETIRED.to_owned());
-    }
-    let begun = Instant::now();
-    let found = &first.found;
-    let mut env = about.env();
-    if found.consent.is_some() {
-        // Compiled files beside the sources would count as a change of the project.
-        env.entry("PYTHONDONTWRITEBYTECODE".into()).or_insert_with(|| "1".into());
-    }
-    env.extend(found.env.iter().map(|(name, value)| (name.into(), value.into())));
-    let program = Program {
-        path: found.program.clone(),
-        args: found.args.iter().map(Into::into).collect(),
-        cwd: about.cwd.clone(),
-        env,
-    };
-    let server = Arc::new(Server { extensions: extensions.clone(), group: group.to_vec() });
-    let connection = Connection::start(&program, server)
-        .map_err(|error| format!("cannot be started ({}): {error}", program.path.display()))?;
-    let instances: Vec<Value> = group
-        .iter()
-        .map(|one| {
-            json!({"id": one.id, "path": one.found.path.to_string_lossy(), "args": one.found.args,
-                "sourceInfo": one.found.source})
-        })
-        .collect();
-    let params = json!({
-        "protocolVersion": PROTOCOL_VERSION,
-        "version": env!("CARGO_PKG_VERSION"),
-        "referenceVersion": about.reference_version,
-        "mode": about.mode,
-        "hasUI": about.has_ui(),
-        "cwd": about.cwd.to_string_lossy(),
-        "agentDir": about.dirs.agent().to_string_lossy(),
-        "executable": std::env::current_exe().ok(),
-        "isProjectTrusted": about.is_trusted,
-        "extensions": instances,
-        "flags": about.flags,
-    });
-    for instance in group {
-        instance.begins_now();
-        let mut state = instance.state();
-        if state.is_retired {
-            connection.end(RETIRED);
-            return Err(RETIRED.to_owned());
-        }
-        // Calls may come before the answer does.
-        state.connection = Some(connection.clone());
-    }
-    let answer = connection.ask("initialize", params, Some(INITIALIZE_MAX), &CancelToken::new());
-    let answer = answer.map_err(|failed| match failed {
-        Failed::Late(limit) => format!("did not answer initialize within {limit:?}"),
-        failed => failed.to_string(),
-    });
-    let answer = answer.and_then(|answer| check_version(&answer).map(|()| answer)).inspect_err(|why| {
-        group.iter().for_each(|instance| instance.state().end = Some(why.clone()));
-        connection.end(why);
-    })?;
-    let taken = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-    let failures: Vec<Option<String>> = group
-        .iter()
-        .map(|instance| {
-            let taken_over = instance.take(&answer);
-            match &taken_over {
-                Ok(()) => instance.start_ms.store(taken, Ordering::Relaxed),
-                Err(why) => instance.fail(why),
-            }
-            taken_over.err()
-        })
-        .collect();
-    if failures.iter().all(Option::is_some) {
-        connection.end("was shut down");
-    }
-    Ok(failures)
-}
-
-fn check_version(answer: &Value) -> Result<(), String> {
-    match answer["protocolVersion"].as_u64() {
-        Some(PROTOCOL_VERSION) => Ok(()),
-        Some(version) => Err(format!(
-            "speaks version {version} of the protocol; this pi speaks version {PROTOCOL_VERSION}"
-        )),
-        None => Err("did not say which version of the protocol it speaks".to_owned()),
+/// Waits until `token` or `cancel` is cancelled, or `limit` has passed.
+fn wait(token: &CancelToken, limit: Instant, cancel: &CancelToken) {
+    select! {
+        recv(token.receiver()) -> _ => {}
+        recv(cancel.receiver()) -> _ => {}
+        recv(at(limit)) -> _ => {}
     }
 }
 
 fn join(names: impl Iterator<Item = String>) -> String {
     names.collect::<Vec<_>>().join(", ")
-}
-
-/// Answers the calls of the program of a group.
-struct Server {
-    extensions: Arc<Extensions>,
-    group: Vec<Arc<Instance>>,
-}
-
-impl Server {
-    /// The instance that a call is of: the one that it names, or the only one.
-    fn caller(&self, params: &Value) -> Result<&Arc<Instance>, Failure> {
-        let named = params["extension"].as_str();
-        let found = match (named, self.group.as_slice()) {
-            (None, [only]) => Some(only),
-            (Some(id), group) => group.iter().find(|instance| instance.id == id),
-            (None, _) => None,
-        };
-        found.ok_or_else(|| Failure::new(INVALID_PARAMS, "\"extension\" names no instance of this program"))
-    }
-}
-
-impl Serve for Server {
-    fn waits(&self, method: &str, params: &Value) -> bool {
-        call::waits(method, params)
-    }
-
-    fn stops_clock(&self, method: &str) -> bool {
-        super::stops_clock(method)
-    }
-
-    fn call(&self, id: Option<&Value>, method: &str, params: Value, cancel: &CancelToken) -> Answer {
-        let instance = self.caller(&params)?;
-        call::answer(&self.extensions, instance, id, method, params, cancel)
-    }
-
-    fn ended(&self, connection: &Connection) {
-        let end = connection.end_text();
-        let mut ended = Vec::new();
-        for instance in &self.group {
-            let mut state = instance.state();
-            let is_current = state.connection.as_deref().is_some_and(|known| std::ptr::eq(known, connection));
-            if is_current && state.end.is_none() {
-                state.end = Some(end.clone());
-                ended.push(instance);
-            }
-        }
-        // One that failed at the start is reported there; one that was shut down is not current.
-        ended.iter().for_each(|instance| self.extensions.clear(instance));
-        if let Some(instance) = ended.into_iter().find(|instance| instance.start_ms() > 0) {
-            self.extensions.report(instance, "exit", &end);
-        }
-    }
 }

@@ -113,6 +113,7 @@ struct ToolForm {
     prompt_guidelines: Vec<String>,
     execution_mode: Option<String>,
     exposure: Option<String>,
+    output_schema: Option<Value>,
     default_active: Option<bool>,
     #[serde(default)]
     annotations: Map<String, Value>,
@@ -298,7 +299,7 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         exposure,
         starts_inactive: form.default_active == Some(false),
         namespace: None,
-        result: None,
+        result: form.output_schema.filter(Value::is_object),
     };
     Ok(ToolEntry {
         info,

@@ -1,9 +1,10 @@
 //! Tools and slash commands that run in an extension.
 
 use super::connection::Failed;
+use super::limit::HANDLER_MAX;
 use super::registration::{CommandEntry, ShortcutEntry, ToolEntry};
 use super::render::completions;
-use super::{Extensions, HANDLER_MAX, Instance};
+use super::{Extensions, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::{Completion, SlashCommand};
@@ -112,8 +113,23 @@ impl Tool for RemoteTool {
                 }
             }
         });
-        self.instance.forget(call.id);
-        let result = ended.map_err(|failed| self.failed(&failed))?;
+        let made = self.instance.forget(call.id);
+        let result = ended.map_err(|failed| self.failed(&failed)).and_then(|result| self.read(result));
+        let Some((made, record)) = made.and_then(|made| made.record().map(|record| (made, record))) else {
+            return result;
+        };
+        // A failure keeps the record, too.
+        let (mut output, is_error) = ToolOutput::of(result);
+        output.is_error = is_error;
+        output.nested_calls = Some(record);
+        output.usage = made.usage_with(output.usage);
+        Ok(output)
+    }
+}
+
+impl RemoteTool {
+    /// Reads the result of a call.
+    fn read(&self, result: Value) -> Result<ToolOutput, ToolError> {
         let fields = match result {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),

@@ -558,7 +558,7 @@ impl Mcp {
 }
 
 impl Hooks for Mcp {
-    fn settle(&self) {
+    fn settle(&self, _cancel: &CancelToken) {
         self.follow_config();
     }
 

@@ -32,8 +32,16 @@ pub trait Hooks: Send + Sync {
         let _ = (event, cancel, fold);
     }
 
-    /// Called when the session is open, before the first event. May wait a moment for handlers that are being started.
-    fn settle(&self) {}
+    /// Names of handlers that `settle` would wait for.
+    fn settling(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Called when the session is open, before the first event. May wait a moment for handlers that are being started,
+    /// until `cancel` is cancelled.
+    fn settle(&self, cancel: &CancelToken) {
+        let _ = cancel;
+    }
 
     /// True while handlers are being started that may add to the session.
     fn is_to_come(&self) -> bool {

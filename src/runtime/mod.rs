@@ -29,6 +29,7 @@ mod llama;
 mod local_servers;
 mod model;
 pub mod nested;
+pub mod nested_calls;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;

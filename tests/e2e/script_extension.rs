@@ -74,13 +74,15 @@ export default function (pi: ExtensionAPI) {
 }
 "#;
 
+const WORDS: &str =
+    "export interface Greeting { name: string }\nexport const greet = (g: Greeting) => `Hello ${g.name}`;\n";
+
 #[test]
 fn a_typescript_tool_is_called_and_its_handlers_are_asked() {
     let Some(path) = path_with_node("a_typescript_tool") else { return };
     let (world, server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
     install(&world, "greeter/index.ts", TOOL);
-    let words = "export interface Greeting { name: string }\nexport const greet = (g: Greeting) => `Hello ${g.name}`;\n";
-    install(&world, "greeter/words.ts", words);
+    install(&world, "greeter/words.ts", WORDS);
     let mut client = client(&world, &path);
     // A prompt waits 250 ms for extensions at most, and this one may take longer.
     assert_eq!(until(&mut client, "extension_ui_request")["message"], "ready");
@@ -118,6 +120,99 @@ fn extensions_of_one_host_answer_for_themselves() {
     assert!(world.processes_left().is_empty());
 }
 
+/// A file that waits for a pipe in its function, and registers a command.
+const WAITS: &str = r#"
+import { readFile } from "node:fs/promises";
+export default async function (pi) {
+	await readFile(process.env.HOME + "/pipe");
+	pi.registerCommand("late", { handler: async (_args, ctx) => ctx.ui.notify("here") });
+	pi.on("session_start", (_event, ctx) => ctx.ui.notify("came late"));
+}
+"#;
+
+#[test]
+fn a_script_that_waits_holds_up_neither_the_prompt_nor_its_neighbours() {
+    let Some(path) = path_with_node("a_script_that_waits") else { return };
+    let (world, server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    assert!(Command::new("mkfifo").arg(world.home().join("pipe")).status().unwrap().success());
+    install(&world, "a.ts", WAITS);
+    install(&world, "greeter/index.ts", TOOL);
+    install(&world, "greeter/words.ts", WORDS);
+    let mut client = client(&world, &path);
+    let id = client.send("prompt", json!({"message": "hi"})).unwrap();
+    let error = until(&mut client, "extension_error");
+    assert!(error["extensionPath"].as_str().unwrap().ends_with("a.ts"), "{error}");
+    assert!(error["error"].as_str().unwrap().contains("joins later"), "{error}");
+    client.answer(id).unwrap();
+    // The tool call waits for the late one, which may be a gate.
+    until(&mut client, "tool_execution_start");
+    fs::write(world.home().join("pipe"), "go").unwrap();
+    client.wait_until_settled().unwrap();
+    assert!(server.requests()[0].body.to_string().contains("\"hello\""));
+    client.request("prompt", json!({"message": "/late"})).unwrap();
+    assert_eq!(until(&mut client, "extension_ui_request")["message"], "here");
+    client.close().unwrap();
+    assert!(world.processes_left().is_empty());
+}
+
+#[test]
+fn a_script_that_never_yields_holds_up_a_prompt_for_a_while_only() {
+    let Some(path) = path_with_node("a_script_that_never_yields") else { return };
+    let (world, _server) = world([Reply::text("done")]);
+    install(&world, "a.ts", "for (;;);");
+    let pi = world.pi().words("--model mock/m1 -p hi").env("PATH", &path).env("PI_PATIENCE", "1");
+    let ran = pi.run().success();
+    assert!(ran.stderr.contains("a.ts") && ran.stderr.contains("joins later"), "{}", ran.stderr);
+    ran.stdout_is("done\n");
+    assert!(world.processes_left().is_empty());
+}
+
+#[test]
+fn a_provider_finds_out_its_models() {
+    let Some(path) = path_with_node("a_provider_finds_out") else { return };
+    let (world, server) = world([Reply::text("from the new one")]);
+    let text = r#"
+export default (pi) => pi.registerProvider("fresh", {
+	baseUrl: process.env.SERVER, api: "openai-completions", apiKey: "k",
+	async refreshModels({ signal, allowNetwork }) {
+		if (signal.aborted || !allowNetwork) return [];
+		await new Promise((done) => setTimeout(done, 400));
+		return [{ id: "new", name: "New", reasoning: false, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 9000, maxTokens: 900 }];
+	},
+});
+"#;
+    install(&world, "fresh.ts", text);
+    let pi = world.pi().words("--model fresh/new -p hi").env("PATH", &path).env("SERVER", server.url());
+    pi.run().success().stdout_is("from the new one\n");
+    assert_eq!(server.requests()[0].body["model"], "new");
+}
+
+#[test]
+fn bun_runs_scripts_where_there_is_no_node_or_an_old_one() {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(bun) = std::env::split_paths(&path).map(|folder| folder.join("bun")).find(|bun| bun.is_file())
+    else {
+        return eprintln!("bun_runs_scripts is left out: no bun in PATH");
+    };
+    // Alone, and behind the Node of the machine, which may be too old.
+    for others in [&[][..], &["/usr/bin", "/bin"]] {
+        let (world, server) =
+            world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+        install(&world, "greeter/index.ts", TOOL);
+        install(&world, "greeter/words.ts", WORDS);
+        let bin = world.home().join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink(&bun, bin.join("bun")).unwrap();
+        let path = std::env::join_paths([bin].into_iter().chain(others.iter().map(PathBuf::from))).unwrap();
+        let pi = world.pi().words("--model mock/m1 -p hi").env("PATH", path);
+        pi.run().success().stdout_is("done\n");
+        let requests = server.requests();
+        let told = requests[1].messages().iter().find(|message| message["role"] == "tool").unwrap().clone();
+        assert_eq!(told["content"], "Hello Bob!");
+        assert!(world.processes_left().is_empty());
+    }
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let world = World::new();
@@ -125,5 +220,5 @@ fn what_is_missing_is_named() {
     let folder = world.home().join("bin");
     fs::create_dir_all(&folder).unwrap();
     let ran = world.pi().words("extensions").env("PATH", &folder).run().fails_with(1);
-    ran.stderr_has("tool.ts needs Node 22.18 or newer, and there is no node in PATH");
+    ran.stderr_has("tool.ts needs Node 22.18 or newer, or bun, and neither is in PATH");
 }

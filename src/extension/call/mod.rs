@@ -28,6 +28,7 @@ const EXEC_OUTPUT: usize = 256 << 20;
 const WAITING: &[&str] = &[
     "auth.prompt",
     "exec",
+    "loaded",
     "models.complete",
     "session.compact",
     "session.fork",
@@ -82,6 +83,10 @@ pub fn answer(
     };
     match method {
         "register" | "unregister" => return register(extensions, instance, method, &params),
+        "loaded" => {
+            extensions.loaded(instance, &Value::Object(params.0));
+            return Ok(Value::Null);
+        }
         "log" => return log(extensions, instance, &params),
         "bus.emit" | "bus.on" | "bus.off" => return bus(extensions, instance, method, params),
         "flags.get" => return flag(extensions, &params),

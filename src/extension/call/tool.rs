@@ -2,6 +2,7 @@
 
 use super::{Answer, Call, unknown};
 use crate::agent::tool::ToolOutput;
+use crate::runtime::nested_calls::{Calls, Status};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -37,8 +38,19 @@ impl Call<'_> {
             }
             "execute" => {
                 let parent = params.optional_text("toolCallId")?;
-                let id = format!("{}/{}", parent.unwrap_or("call"), crate::runtime::unique_id());
+                let name = params.text("name")?;
                 let arguments: Map<String, Value> = params.optional("arguments")?.unwrap_or_default();
+                let is_own = params.flag("builtin")?;
+                // What a tool of pi's own does on behalf of the tool in its place is no call of its own.
+                let begun = parent.filter(|_| !is_own).and_then(|parent| {
+                    let begin = |made: &mut Calls| made.begin(name, &json!(arguments));
+                    let (id, at) = self.instance.record(parent, begin)?;
+                    Some((parent, id, at))
+                });
+                let id = match &begun {
+                    Some((_, id, _)) => id.clone(),
+                    None => format!("{}/{}", parent.unwrap_or("call"), crate::runtime::unique_id()),
+                };
                 let progress = |output: ToolOutput| {
                     let part = json!({"extension": self.instance.id, "id": self.id, "content": output.content,
                         "details": output.details});
@@ -46,11 +58,20 @@ impl Call<'_> {
                         connection.offer("tool.progress", part);
                     }
                 };
-                let name = params.text("name")?;
-                let (output, is_error) = match params.flag("builtin")? {
+                let (output, is_error) = match is_own {
                     true => control.execute_builtin(&id, name, &arguments, &progress, self.cancel),
                     false => control.begin_call(id, parent, name, arguments, self.cancel).run(&progress),
                 };
+                if let Some((parent, _, at)) = begun {
+                    let (status, error) = match is_error {
+                        true => (Status::Error, output.joined_text()),
+                        false => (Status::Ok, String::new()),
+                    };
+                    self.instance.record(parent, |made| {
+                        made.end(at, status, &error);
+                        made.absorb(&output);
+                    });
+                }
                 let mut result = json!({"content": output.content, "isError": is_error});
                 let fields = [("details", output.details), ("structuredContent", output.structured)];
                 for (name, value) in fields {

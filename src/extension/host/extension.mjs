@@ -14,6 +14,8 @@ import { Screen } from "./ui.mjs";
 
 /** States of drawn tool calls that are kept; older ones begin anew. */
 const MAX_DRAWN_CALLS = 200;
+/** Milliseconds for a provider to find out its models. */
+const REFRESH_MS = 10_000;
 /** Events whose handlers nobody waits for. */
 const STREAMS = new Set(["message_update", "provider_stream_event", "tool_execution_update"]);
 
@@ -296,7 +298,9 @@ export class Extension {
 			registerProvider: (name, config) => {
 				if (typeof name !== "string") throw unsupported("pi.registerProvider with a provider object");
 				this.providers.set(name, { ...this.providers.get(name), ...config });
-				this.register({ providers: [describeProvider(name, this.providers.get(name))] });
+				const register = () => this.register({ providers: [describeProvider(name, this.providers.get(name))] });
+				register();
+				if (this.mirror.ready && config.refreshModels) this.refreshModels(name).then(register);
 			},
 			unregisterProvider: (name) => {
 				this.providers.delete(name);
@@ -465,6 +469,25 @@ export class Extension {
 
 	transform({ text, context }) {
 		return { text: this.transformers.reduce((now, { transform, messageTypes }) => (messageTypes && !messageTypes.includes(context.messageType) ? now : transform(now, context)), text) };
+	}
+
+	/** Asks for the models of every provider that finds them out. */
+	async findModels() {
+		await Promise.all(Array.from(this.providers.keys(), (name) => this.refreshModels(name)));
+	}
+
+	async refreshModels(name) {
+		const { refreshModels } = this.providers.get(name);
+		if (!refreshModels) return;
+		const signal = AbortSignal.timeout(REFRESH_MS);
+		const late = new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason), { once: true }));
+		const publish = async ({ update } = {}) => (update?.(), true);
+		try {
+			const models = await Promise.race([refreshModels({ signal, allowNetwork: !process.env.PI_OFFLINE, force: false, publish }), late]);
+			if (models && this.providers.has(name)) this.providers.set(name, { ...this.providers.get(name), models });
+		} catch (error) {
+			this.fail(`refreshModels of ${name}`, error);
+		}
 	}
 
 	provider(name) {

@@ -5,9 +5,10 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { registerHooks, stripTypeScriptTypes } from "node:module";
-import { join } from "node:path";
+import * as modules from "node:module";
+import { dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { missing } from "./missing.mjs";
 
 const HERE = new URL("./", import.meta.url).href;
 const PACKAGES = new Map([
@@ -109,13 +110,13 @@ function kept(source, url) {
 
 function withoutTypes(source, url) {
 	try {
-		return stripTypeScriptTypes(source, { mode: "strip" });
+		return modules.stripTypeScriptTypes(source, { mode: "strip" });
 	} catch (error) {
 		if (error.code !== "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") throw located(error, url);
 	}
 	try {
 		// Enums, namespaces and parameter properties are no mere types.
-		return stripTypeScriptTypes(source, { mode: "transform" });
+		return modules.stripTypeScriptTypes(source, { mode: "transform" });
 	} catch (error) {
 		throw located(error, url);
 	}
@@ -130,7 +131,21 @@ function located(error, url) {
 
 const isModule = (source) => /^\s*(?:import|export)\b/m.test(source);
 
+/** Milliseconds between signs that modules are being loaded. */
+const SIGN_MS = 500;
+let lastSign = Date.now();
+let sign = () => {};
+
+/** Calls `told` while modules are being loaded. */
+export function onModule(told) {
+	sign = told;
+}
+
 function load(url, context, next) {
+	if (Date.now() - lastSign > SIGN_MS) {
+		lastSign = Date.now();
+		sign();
+	}
 	if (url.startsWith(PROVIDED)) return { format: "module", shortCircuit: true, source: provided(url) };
 	const path = url.split("?")[0];
 	if (/\.[cm]?ts$/.test(path)) {
@@ -178,11 +193,12 @@ function resolvePackage(specifier, scoped, context, next) {
 	return { url: `${PROVIDED}${specifier}?${query}`, format: "module", shortCircuit: true };
 }
 
-const exportsOf = new Map();
+/** The host's own modules by their files. */
+const hosted = new Map();
 
-/** Names what the host's own modules export; called once they are loaded. */
+/** Names a module of the host; called once it is loaded. */
 export function provide(file, module) {
-	exportsOf.set(file, Object.keys(module));
+	hosted.set(file, module);
 }
 
 /** The module that stands for a package: what the host has, and stand-ins for the rest of what is asked for. */
@@ -191,7 +207,7 @@ function provided(url) {
 	const specifier = url.slice(PROVIDED.length, at);
 	const query = new URLSearchParams(url.slice(at + 1));
 	const file = PACKAGES.get(SCOPED.exec(specifier)?.[1]) ?? "typebox.mjs";
-	const has = exportsOf.get(file) ?? [];
+	const has = Object.keys(hosted.get(file) ?? {});
 	const missing = query.get("wanted").split(",").filter((name) => name && name !== "default" && !has.includes(name));
 	const copy = missing.length > 0 && query.get("copy");
 	const lines = [
@@ -204,7 +220,51 @@ function provided(url) {
 	return lines.join("\n");
 }
 
-registerHooks({ resolve, load });
+if (process.versions.bun) hookBun();
+else modules.registerHooks({ resolve, load });
+
+/** bun reads TypeScript itself and has no hook for names of packages: imports are rewritten to modules of their own. */
+function hookBun() {
+	Bun.plugin({
+		name: "pi",
+		setup(build) {
+			const answered = new Set();
+			const standIn = (specifier, wanted, from) => {
+				const scoped = SCOPED.exec(specifier)?.[1];
+				if (!scoped && !TYPEBOX.test(specifier)) return specifier;
+				try {
+					if (!scoped) return Bun.resolveSync(specifier, from);
+				} catch {
+					// None is installed.
+				}
+				const name = `${PROVIDED}${specifier}?${[...wanted].sort().join(",")}`;
+				const file = PACKAGES.get(scoped) ?? "typebox.mjs";
+				if (!answered.has(name)) {
+					answered.add(name);
+					const exports = () => Object.fromEntries([...wanted].map((one) => [one, missing(specifier, one)]));
+					build.module(name, () => ({ loader: "object", exports: { ...exports(), ...hosted.get(file) } }));
+				}
+				return name;
+			};
+			// Of what is installed as JavaScript bun decides itself what kind of module it is.
+			for (const [name, file] of PACKAGES) {
+				for (const scope of ["earendil-works", "mariozechner"]) build.module(`@${scope}/${name}`, () => ({ loader: "object", exports: { ...hosted.get(file) } }));
+			}
+			build.onLoad({ filter: /\.[cm]?ts$|^(?!.*[\\/]node_modules[\\/]).*\.m?js$/ }, ({ path }) => {
+				if (Date.now() - lastSign > SIGN_MS) {
+					lastSign = Date.now();
+					sign();
+				}
+				const source = readFileSync(path, "utf8");
+				const wanted = scan(source);
+				const contents = source.replace(IMPORTS, (all, keyword, clause, from, quote, specifier) =>
+					wanted.has(specifier) ? `${keyword}${clause}${from}${quote}${standIn(specifier, wanted.get(specifier), dirname(path))}${quote}` : all,
+				);
+				return { contents, loader: extname(path).includes("ts") ? "ts" : "js" };
+			});
+		},
+	});
+}
 
 /** The function that a module of an extension exports. */
 export async function loadFactory(path) {

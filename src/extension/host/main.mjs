@@ -7,7 +7,7 @@ import { Writable } from "node:stream";
 import { environment } from "./environment.mjs";
 import { Extension, runTool, toolProgress } from "./extension.mjs";
 import { KeybindingsManager, setKeybindings, TUI_KEYBINDINGS } from "./keys.mjs";
-import { loadFactory, provide } from "./loader.mjs";
+import { loadFactory, onModule, provide } from "./loader.mjs";
 import { Mirror } from "./mirror.mjs";
 import { describe, Peer } from "./peer.mjs";
 import { setThemeSource } from "./theme.mjs";
@@ -38,6 +38,8 @@ const extensions = new Map();
 const peer = new Peer({ handle, answered, notify, closed: () => process.exit(0) });
 const mirror = new Mirror(peer);
 mirror.whenReady = [];
+loading();
+onModule(loading);
 
 let palette;
 setThemeSource(() => {
@@ -71,27 +73,64 @@ async function initialize(params) {
 		provide(file, module);
 	}
 	const registrations = [];
-	for (const instance of instances) {
-		const extension = new Extension(instance, peer, mirror);
-		lastExtension = instance.id;
-		try {
-			const factory = await loadFactory(instance.path);
-			await factory(extension.api);
-			extensions.set(instance.id, extension);
-			registrations.push(extension.registration());
-		} catch (error) {
-			console.error(error?.stack ?? error);
-			registrations.push({ id: instance.id, error: describe(error) });
-		}
-	}
+	for (const instance of instances) registrations.push(await load(instance));
 	return { protocolVersion: 1, name: "typescript", extensions: registrations };
 }
+
+/** Milliseconds for which all extensions together may keep the first prompt waiting while nothing is computed. */
+let idleLeft = 250;
+/** Milliseconds for which each extension may, in any case. */
+const IDLE_MIN = 20;
+
+/** Tells pi that this process is at work. */
+function loading() {
+	peer.send({ method: "loading" });
+}
+
+/** What an extension registers, or that it is still waiting for something: what it registers then comes when it is loaded. */
+async function load(instance) {
+	const extension = new Extension(instance, peer, mirror);
+	lastExtension = instance.id;
+	const registration = start(extension);
+	const answer = await Promise.race([registration, idle(Math.max(idleLeft, IDLE_MIN))]);
+	loading();
+	if (answer) return answer;
+	idleLeft = 0;
+	whenAnswered.push(async () => peer.call("loaded", await registration).catch(() => {}));
+	return { id: instance.id, loading: true };
+}
+
+async function start(extension) {
+	const { id, path } = extension;
+	extensions.set(id, extension);
+	try {
+		const factory = await loadFactory(path);
+		await factory(extension.api);
+		await extension.findModels();
+		return { extension: id, ...extension.registration() };
+	} catch (error) {
+		extensions.delete(id);
+		console.error(error?.stack ?? error);
+		return { id, extension: id, error: describe(error) };
+	}
+}
+
+/** Nothing, when this thread has had nothing to do for so many milliseconds. */
+async function idle(ms) {
+	// bun does not measure it.
+	const spent = () => (process.versions.bun ? performance.now() : performance.eventLoopUtilization().idle);
+	const begun = spent();
+	for (let left = ms; left > 0; left = ms - (spent() - begun)) await new Promise((done) => setTimeout(done, Math.ceil(left)));
+}
+
+/** What is to be done when pi knows what is registered. */
+const whenAnswered = [];
 
 /** Once pi knows what is registered, it answers questions. */
 function answered(method) {
 	if (method !== "initialize") return;
 	mirror.ready = true;
-	for (const run of mirror.whenReady.splice(0)) run();
+	for (const run of [...mirror.whenReady.splice(0), ...whenAnswered.splice(0)]) run();
 }
 
 /** Keys as the user has set them, once there is a screen that knows them. */

@@ -25,8 +25,8 @@ const take = (chunk) => {
   }
   if (from < chunk.length) pending.push(chunk.subarray(from));
 };
-// A socket, since a thread that is blocked in a read keeps the process from ending.
-const input = new Socket({ fd: 3, readable: true, writable: false });
+// A socket, since a thread that is blocked in a read keeps Node from ending; bun has none for a descriptor.
+const input = process.versions.bun ? require("node:fs").createReadStream(null, { fd: 3 }) : new Socket({ fd: 3, readable: true, writable: false });
 input.on("data", take);
 input.on("error", () => {});
 input.on("close", () => tell(null));

@@ -1,10 +1,13 @@
 // The entry of the host. A Node that is too old for the other files is refused here, in an answer that pi shows.
 
+import { spawnSync } from "node:child_process";
 import { readSync, writeSync } from "node:fs";
 import * as modules from "node:module";
 
-if (modules.registerHooks && modules.stripTypeScriptTypes) await import("./main.mjs");
-else refuse(`needs Node 22.18 or newer, and ${process.execPath} is ${process.version}`);
+if (process.versions.bun || (modules.registerHooks && modules.stripTypeScriptTypes)) await import("./main.mjs");
+else if (spawnSync("bun", process.argv.slice(1), { stdio: [0, 1, 2, 3, 4] }).error) {
+	refuse(`needs Node 22.18 or newer, or bun, and ${process.execPath} is ${process.version}`);
+}
 
 /** Answers the first message, which is `initialize`, with an error for every extension. */
 function refuse(error) {

@@ -188,6 +188,19 @@ impl App {
 
     /// Sends the typed text, with the images that it names: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, mut images: Vec<Block>, streaming: Streaming) {
+        let settling = self.control.settling();
+        if !settling.is_empty() {
+            self.note(&format!(
+                "Waiting for extensions ({}). Escape goes on without them",
+                settling.join(", ")
+            ));
+            self.composer.held.push((text, images, streaming));
+            let control = self.control.clone();
+            return self.find_out("extensions", move || {
+                control.settle_hooks();
+                Effect::SendHeld
+            });
+        }
         let names_images = images.is_empty() && !named::names(&text).is_empty();
         let is_looked_at = self.control.is_looked_at(&text);
         if !is_looked_at && !names_images {
@@ -224,7 +237,7 @@ impl App {
         if let Some(problem) = problem {
             self.warn(&problem.to_string());
         }
-        let message = user_message(expanded, images);
+        let message = user_message(expanded, images.clone());
         let feed = self.threads.feed.clone();
         let begun = self.control.begin(Some(streaming), || message.clone(), &mut |event| feed.event(event));
         match begun {
@@ -235,7 +248,7 @@ impl App {
             }
             Ok(Begin::Queued) => {}
             // A compaction is under way.
-            Err(_) => self.composer.held.push((text, streaming)),
+            Err(_) => self.composer.held.push((text, images, streaming)),
         }
     }
 
@@ -260,10 +273,10 @@ impl App {
         }
     }
 
-    /// Sends the prompts that were held back during a compaction.
+    /// Sends the prompts that were held back.
     pub fn send_held(&mut self) {
-        for (text, streaming) in std::mem::take(&mut self.composer.held) {
-            self.prompt(text, Vec::new(), streaming);
+        for (text, images, streaming) in std::mem::take(&mut self.composer.held) {
+            self.prompt(text, images, streaming);
         }
     }
 

@@ -6,7 +6,7 @@ use super::keymap::AppAction;
 use super::look::Look;
 use crate::runtime::control::Streaming;
 use crate::runtime::ui::Indicator;
-use crate::runtime::{CancelToken, ThinkingLevel};
+use crate::runtime::{Block, CancelToken, ThinkingLevel};
 use crate::tui::complete::{self, Answer, Popup, Wanted};
 use crate::tui::editor::{Editor, Mode, Searching};
 use crate::tui::key::Key;
@@ -39,8 +39,8 @@ pub struct Composer {
     question: Option<CancelToken>,
     /// Messages queued for the current run: steering, follow-up.
     pub queues: (Vec<String>, Vec<String>),
-    /// Prompts that were entered during a compaction; they are sent after it.
-    pub held: Vec<(String, Streaming)>,
+    /// Prompts that were entered during a compaction, or before extensions were started; they are sent afterwards.
+    pub held: Vec<(String, Vec<Block>, Streaming)>,
     /// A line that was not sent since it names no command. Sent when it is entered again.
     pub refused: Option<String>,
     /// True if Enter in the empty editor continues a run that was cut off.
@@ -110,7 +110,7 @@ impl Composer {
     /// Inserts queued messages and held prompts before the typed text. Returns their number.
     pub fn take_back(&mut self, queued: impl Iterator<Item = String>) -> usize {
         self.queues = (Vec::new(), Vec::new());
-        let held = std::mem::take(&mut self.held).into_iter().map(|(text, _)| text);
+        let held = std::mem::take(&mut self.held).into_iter().map(|(text, ..)| text);
         let mut texts: Vec<String> = queued.chain(held).collect();
         let count = texts.len();
         if count > 0 {
@@ -175,7 +175,7 @@ impl Composer {
         let (steering, follow_up) = &self.queues;
         let mut lines: Vec<Line> = steering.iter().map(|text| row("Steering", text)).collect();
         lines.extend(follow_up.iter().map(|text| row("Follow-up", text)));
-        lines.extend(self.held.iter().map(|(text, _)| row("Queued", text)));
+        lines.extend(self.held.iter().map(|(text, ..)| row("Queued", text)));
         if !lines.is_empty() {
             lines.insert(0, Line::new());
             if let Some(key) = look.keymap.shown(AppAction::MESSAGE_DEQUEUE) {

@@ -11,6 +11,7 @@ use crate::runtime::reading::{Part, Place};
 use crate::runtime::{AgentMessage, Block, ToolResult};
 use crate::tui::line::Line;
 use crate::tui::wrap::wrap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows above which a turn that is shown again does not begin with its prompt.
@@ -167,11 +168,18 @@ impl Conversation {
         results
     }
 
-    /// The end of the conversation from item `from` on: at least `rows` lines if there are as many, and the
-    /// number of prompts and answers above.
-    pub fn end(&self, from: usize, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
+    /// The end of a range of items: at least `rows` lines if there are as many, and the number of prompts and answers
+    /// above.
+    pub fn end(
+        &self,
+        items: Range<usize>,
+        rows: usize,
+        control: &Control,
+        look: &Look<'_>,
+    ) -> (Vec<Line>, usize) {
+        let Range { start: from, end } = items;
         let mut count = 0;
-        let mut first = self.items.len();
+        let mut first = end;
         // A turn is shown from its prompt on, unless that is far away.
         while first > from && (count < rows || (count < TURN_ROWS.max(rows) && !self.is_prompt(first))) {
             first -= 1;
@@ -181,7 +189,7 @@ impl Conversation {
         }
         let mut lines = Vec::new();
         let mut messages = Vec::new();
-        for at in first..self.items.len() {
+        for at in first..end {
             let message = match self.items.get(at) {
                 // What the program said is on screen already.
                 Some(Item::Printed(_)) | None => continue,
@@ -263,7 +271,8 @@ mod tests {
     }
 
     fn end(bench: &Bench, rows: usize, look: &Look<'_>) -> (Vec<Line>, usize) {
-        bench.app.view.conversation().end(0, rows, &bench.app.control, look)
+        let conversation = bench.app.view.conversation();
+        conversation.end(0..conversation.items().len(), rows, &bench.app.control, look)
     }
 
     #[test]

@@ -218,6 +218,8 @@ pub enum Effect {
     Decide(Sender<Decision>, Decision),
     /// The user has decided about the call with this id, which goes on.
     Approved(String),
+    /// Sends the prompts that were held back.
+    SendHeld,
     /// Sends a prompt that others have looked at.
     Send {
         text: String,

@@ -119,7 +119,7 @@ impl App {
         let config = self.control.config();
         let hide = |text: &str| config.services.vault().hide(text).into_owned();
         let (steering, follow_up) = &self.composer.queues;
-        let held = self.composer.held.iter().map(|(text, _)| text);
+        let held = self.composer.held.iter().map(|(text, ..)| text);
         let unsent = Unsent {
             cwd: self.config.places.cwd.to_string_lossy().into_owned(),
             steering: steering.iter().map(|text| hide(text)).collect(),

@@ -292,6 +292,11 @@ fn act(app: &mut App, action: Action, now: Instant) {
 
 /// Escape: aborts the current work; pressed twice in an empty editor, the action of the settings.
 fn interrupt(app: &mut App, now: Instant) {
+    if !app.composer.held.is_empty() && !app.control.settling().is_empty() {
+        // The prompts that wait for extensions are sent.
+        app.control.abort();
+        return;
+    }
     if app.status.activity.is_busy() || !app.control.is_idle() {
         app.take_back();
         app.control.abort();

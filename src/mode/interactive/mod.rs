@@ -164,10 +164,6 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     };
     control.set_approver(Arc::new(ByScreen(feed.clone())));
     control.set_ui(Arc::new(OnFeed::new(feed.clone())));
-    if options.first.is_some() {
-        // It may call what extensions register.
-        control.settle_hooks();
-    }
     let worker = {
         let feed = feed.clone();
         thread::Builder::new()

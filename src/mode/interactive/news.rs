@@ -292,6 +292,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         }
         Effect::OpenAddress(url) => login::open_address(app, url),
 
+        Effect::SendHeld => app.send_held(),
         Effect::Send { text, images, streaming } => app.send(text, images, streaming),
         Effect::StatusLine(result) => {
             if let Some(problem) = app.status.line.take(result) {

@@ -14,6 +14,7 @@ use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
 use serde_json::{Map, Value};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,9 +31,9 @@ pub struct View {
     unprinted: Option<End>,
 }
 
-/// The end of a conversation: the items from `from` on, in about as many rows.
+/// The end of a conversation: of these items, in about as many rows.
 struct End {
-    from: usize,
+    items: Range<usize>,
     rows: usize,
     /// False if the program ends.
     goes_on: bool,
@@ -88,7 +89,9 @@ impl View {
         if from.is_none() {
             self.conversation.follow(&self.control);
         }
-        self.unprinted = Some(End { from: from.unwrap_or(0), rows, goes_on });
+        // What is said later is shown where it is said.
+        let items = from.unwrap_or(0)..self.conversation.items().len();
+        self.unprinted = Some(End { items, rows, goes_on });
         self.print_drawn(look);
     }
 
@@ -96,7 +99,7 @@ impl View {
     fn print_drawn(&mut self, look: &Look<'_>) {
         let Some(end) = &self.unprinted else { return };
         let awaited = look.drawings.awaited();
-        let (lines, above) = self.conversation.end(end.from, end.rows, &self.control, look);
+        let (lines, above) = self.conversation.end(end.items.clone(), end.rows, &self.control, look);
         let mut all = Vec::new();
         if above > 0 {
             let key = look.key(AppAction::TOOLS_EXPAND).filter(|_| end.goes_on);
@@ -105,7 +108,7 @@ impl View {
             all = notice(Weight::Info, &text, look);
         }
         all.extend(lines);
-        let may_change = !self.conversation.items().is_empty() && self.control.has_hooks_to_come();
+        let may_change = !end.items.is_empty() && self.control.has_hooks_to_come();
         if end.goes_on && (may_change || look.drawings.awaited() > awaited) {
             return self.transcript.hold(all);
         }

@@ -14,6 +14,7 @@ mod approve;
 mod command;
 mod dialog;
 mod field;
+mod held;
 mod host_tool;
 mod query;
 mod reply;
@@ -38,6 +39,7 @@ use approve::DialogApprover;
 use command::Request;
 use crossbeam_channel::bounded;
 use dialog::Dialog;
+use held::Held;
 use host_tool::HostTools;
 use query::{CAPABILITIES, PROTOCOL_VERSION};
 use reply::Reply;
@@ -77,8 +79,6 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let dialog = Arc::new(Dialog::new(output.clone()));
     control.set_approver(Arc::new(DialogApprover(dialog.clone())));
     control.set_ui(Arc::new(RpcUi(dialog.clone())));
-    // The first commands find what extensions have registered.
-    control.settle_hooks();
     let worker = {
         let output = output.clone();
         thread::Builder::new()
@@ -95,10 +95,12 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         jobs,
         alive,
     };
+    let held = Held::start(&server).map_err(start)?;
     stdin::serve(parse, cancel, |request| match request {
-        Ok(request) => handle(&server, request),
+        Ok(request) => held.take(&server, request),
         Err(reason) => refuse(&server, &reason),
     });
+    held.finish();
 
     // A signal during a shutdown that the end of stdin began does not interrupt it, nor count.
     let signalled = watch.exit_code();

@@ -88,9 +88,17 @@ impl Control {
         self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits a moment for handlers that are being started.
+    /// Names of handlers that are being started and that a prompt is to wait for.
+    pub fn settling(&self) -> Vec<String> {
+        self.hooked().0.iter().flat_map(|hooks| hooks.settling()).collect()
+    }
+
+    /// Waits a moment for handlers that are being started. An abort ends the wait.
     pub fn settle_hooks(&self) {
-        self.hooked().0.iter().for_each(|hooks| hooks.settle());
+        let cancel = self.0.root.child();
+        self.state().asides.push(cancel.clone());
+        self.hooked().0.iter().for_each(|hooks| hooks.settle(&cancel));
+        self.state().asides.retain(|aside| !aside.is(&cancel));
     }
 
     /// True while handlers are being started that may add to the session.

@@ -53,7 +53,7 @@ pub(crate) struct State {
     /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
-    /// Cancel tokens of questions beside the conversation.
+    /// Cancel tokens of questions beside the conversation, and of waits for extensions that are being started.
     pub asides: Vec<CancelToken>,
     /// The cancel token of a manual compaction or a move in the tree.
     pub compaction: Option<CancelToken>,

@@ -6,6 +6,7 @@ mod part;
 mod provider;
 mod rpc;
 mod sign_in;
+mod slow;
 mod trust;
 
 use crate::agent::World;

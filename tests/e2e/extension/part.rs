@@ -279,3 +279,33 @@ fn a_new_session_begins_with_the_entries_of_its_maker() {
     assert!(stored.iter().any(|entry| entry["name"] == "Prepared"));
     assert!(stored.iter().any(|entry| entry["customType"] == "mine" && entry["data"]["n"] == 1));
 }
+
+#[test]
+fn calls_that_a_tool_makes_are_numbered_and_kept_with_its_result() {
+    let (world, _server) = world([Reply::tool("t1", "hello", &json!({"name": "Ada"})), Reply::text("done")]);
+    world.write("a.txt", "text");
+    let arms = r#"
+    *'"method":"tool.call"'*)
+      saved=$id
+      call a tools.execute '{"toolCallId":"t1","name":"read","arguments":{"path":"a.txt"}}'
+      ;;
+    *'"id":"a","result"'*) call b tools.execute '{"toolCallId":"t1","name":"read","arguments":{"path":"none"}}' ;;
+    *'"id":"b","result"'*) ok '{"content":"both read","isError":true,"details":{"n":2}}' "$saved" ;;
+"#;
+    super::install(&world, "x", &super::hello(), arms);
+    let ran = world.pi().words("--model mock/m1 --json hi").run().success();
+    let starts = ran.events().into_iter().filter(|event| event["type"] == "tool_execution_start");
+    let ids: Vec<String> = starts.map(|event| event["toolCallId"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, ["t1", "t1/1", "t1/2"]);
+    let stored = world.session().into_iter().find(|entry| entry["message"]["role"] == "toolResult").unwrap();
+    let message = &stored["message"];
+    assert_eq!((&message["isError"], &message["details"]), (&json!(true), &json!({"n": 2})), "{message}");
+    let nested = &message["nestedCalls"];
+    assert_eq!(nested["complete"], true);
+    let rows = nested["calls"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{nested}");
+    assert_eq!((&rows[0]["id"], &rows[0]["name"]), (&json!("t1/1"), &json!("read")));
+    assert_eq!((&rows[0]["status"], &rows[0]["arguments"]), (&json!("ok"), &json!({"path": "a.txt"})));
+    assert_eq!((&rows[1]["id"], &rows[1]["status"]), (&json!("t1/2"), &json!("error")));
+    assert!(rows[1]["error"].as_str().unwrap().contains("none"), "{nested}");
+}

@@ -1,5 +1,8 @@
-//! The calls that a script makes: what people see of them, and what the session keeps.
+//! The calls that a tool makes while it runs: what people see of them, and what the session keeps.
 
+use crate::agent::tool::ToolOutput;
+use crate::llm::message::Usage;
+use crate::session::compaction::add_usage;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -32,6 +35,7 @@ impl Status {
 }
 
 struct Call {
+    id: String,
     name: String,
     /// As JSON.
     arguments: String,
@@ -41,29 +45,33 @@ struct Call {
     error: String,
 }
 
-/// The calls of one script, in the order in which they began.
+/// The calls of one tool call, in the order in which they began.
 pub struct Calls {
-    /// The id of the call of the script.
+    /// The id of the call that makes them.
     id: String,
+    begun: usize,
     all: Vec<Call>,
-    /// Calls that are too many to be kept.
-    dropped: usize,
+    /// Records of the calls that they made in turn.
+    inner: Vec<Value>,
+    /// What models cost that they asked.
+    pub usage: Option<Usage>,
 }
 
 impl Calls {
     pub fn new(id: &str) -> Self {
-        Self { id: id.to_owned(), all: Vec::new(), dropped: 0 }
+        Self { id: id.to_owned(), begun: 0, all: Vec::new(), inner: Vec::new(), usage: None }
     }
 
     /// Gives the id of a new call, and its place.
     pub fn begin(&mut self, name: &str, arguments: &Value) -> (String, usize) {
-        let at = self.all.len() + self.dropped;
-        let id = format!("{}/{}", self.id, at + 1);
+        let at = self.begun;
+        self.begun += 1;
+        let id = format!("{}/{}", self.id, self.begun);
         if self.all.len() == CALLS_MAX {
-            self.dropped += 1;
             return (id, at);
         }
         self.all.push(Call {
+            id: id.clone(),
             name: name.to_owned(),
             arguments: arguments.to_string(),
             status: Status::Running,
@@ -82,7 +90,21 @@ impl Calls {
         }
     }
 
-    /// The script is over: what still runs was cut off.
+    /// Takes in what a call that has ended tells of its own calls and costs.
+    pub fn absorb(&mut self, output: &ToolOutput) {
+        self.inner.extend(output.nested_calls.clone());
+        self.usage = self.usage_with(output.usage.clone());
+    }
+
+    /// What all cost together with the tool's own.
+    pub fn usage_with(&self, own: Option<Usage>) -> Option<Usage> {
+        match (&self.usage, own) {
+            (Some(sum), Some(own)) => Some(add_usage(sum, &own)),
+            (sum, own) => own.or_else(|| sum.clone()),
+        }
+    }
+
+    /// The tool is done: what still runs was cut off.
     pub fn close(&mut self) {
         for call in self.all.iter_mut().filter(|call| call.status == Status::Running) {
             call.status = Status::Cancelled;
@@ -91,8 +113,8 @@ impl Calls {
 
     /// The details of the result: a row for each call.
     pub fn details(&self) -> Value {
-        let row = |(at, call): (usize, &Call)| {
-            let mut row = json!({"id": format!("{}/{}", self.id, at + 1), "name": call.name,
+        let row = |call: &Call| {
+            let mut row = json!({"id": call.id, "name": call.name,
                 "args": shown(&call.arguments), "status": call.status.name()});
             if matches!(call.status, Status::Ok | Status::Error) {
                 row["durationMs"] = call.duration_ms.into();
@@ -102,7 +124,7 @@ impl Calls {
             }
             row
         };
-        json!({"calls": self.all.iter().enumerate().map(row).collect::<Vec<_>>()})
+        json!({"calls": self.all.iter().map(row).collect::<Vec<_>>()})
     }
 
     /// What the session keeps with the result: `nestedCalls`; none if there was no call.
@@ -110,14 +132,15 @@ impl Calls {
         if self.all.is_empty() {
             return None;
         }
-        let (mut sum, mut is_complete) = (0, self.dropped == 0);
-        let rows: Vec<Value> = (1..)
-            .zip(&self.all)
-            .map(|(number, call)| {
+        let (mut sum, mut is_complete) = (0, self.begun == self.all.len());
+        let mut rows: Vec<Value> = self
+            .all
+            .iter()
+            .map(|call| {
                 let is_over = matches!(call.status, Status::Ok | Status::Error);
                 let status = if is_over { call.status.name() } else { "unfinished" };
                 let mut row = Map::new();
-                row.insert("id".into(), format!("{}/{number}", self.id).into());
+                row.insert("id".into(), call.id.as_str().into());
                 row.insert("name".into(), call.name.as_str().into());
                 row.insert("status".into(), status.into());
                 let bytes = call.arguments.len();
@@ -138,6 +161,12 @@ impl Calls {
                 row.into()
             })
             .collect();
+        for record in &self.inner {
+            is_complete &= record["complete"] == true;
+            rows.extend(record["calls"].as_array().into_iter().flatten().cloned());
+        }
+        is_complete &= rows.len() <= CALLS_MAX;
+        rows.truncate(CALLS_MAX);
         Some(json!({"calls": rows, "complete": is_complete}))
     }
 
@@ -148,7 +177,8 @@ impl Calls {
         }
         let calls: Vec<String> =
             self.all.iter().map(|call| format!("{} ({})", call.name, call.status.name())).collect();
-        let more = if self.dropped > 0 { format!(" and {} more", self.dropped) } else { String::new() };
+        let dropped = self.begun - self.all.len();
+        let more = if dropped > 0 { format!(" and {dropped} more") } else { String::new() };
         format!("Called before that, and not undone: {}{more}", calls.join(", "))
     }
 }

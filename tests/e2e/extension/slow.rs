@@ -1,0 +1,139 @@
+//! Programs that do not answer `initialize`: what waits for them, and how the wait ends.
+//!
+//! `PI_PATIENCE` makes the wait so long that only its early end lets a test pass.
+
+use super::{hello, install, log, registers, script, write_program};
+use crate::agent::World;
+use crate::screen::{ENTER, ESCAPE, Screen};
+use crate::server::{PATIENCE, Reply};
+use crate::world;
+use pi::client::Client;
+use serde_json::json;
+use std::process::Stdio;
+
+const FOREVER: &str = "1000";
+
+/// Makes an extension that takes `initialize` and does not answer.
+fn install_mute(world: &World) {
+    write_program(
+        &world.agent_dir().join("extensions/mute"),
+        &script("    *'\"method\":\"initialize\"'*) ;;\n"),
+    );
+}
+
+fn wait_until_started(world: &World) {
+    let until = std::time::Instant::now() + PATIENCE;
+    while log(world).is_empty() {
+        assert!(std::time::Instant::now() < until, "the extension is not started");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_prompt_goes_without_a_mute_program_and_names_it() {
+    let (world, server) = world([Reply::text("done")]);
+    install_mute(&world);
+    install(&world, "greets", &hello(), "");
+    let ran = world.pi().env("PI_PATIENCE", "1").words("--model mock/m1 -p hi").run().success();
+    assert!(ran.stderr.contains("extensions/mute") && ran.stderr.contains("joins later"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("Extension error").count(), 1, "{}", ran.stderr);
+    ran.stdout_is("done\n");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_signal_ends_the_wait_of_a_script() {
+    let (world, server) = world([Reply::text("done")]);
+    install_mute(&world);
+    let running = world.pi().env("PI_PATIENCE", FOREVER).words("--model mock/m1 -p hi").spawn();
+    wait_until_started(&world);
+    running.signal("INT");
+    assert_eq!(running.wait().code(), 130);
+    assert!(server.requests().is_empty());
+    assert!(world.processes_left().is_empty());
+}
+
+#[test]
+fn a_client_is_answered_while_a_prompt_waits_and_an_abort_ends_the_wait() {
+    let (world, server) = world([Reply::text("done")]);
+    install_mute(&world);
+    let mut pi = world.pi().words("--mode rpc --model mock/m1").env("PI_PATIENCE", FOREVER);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    let prompt = client.send("prompt", json!({"message": "hi"})).unwrap();
+    let commands = client.send("get_commands", json!({})).unwrap();
+    let state = client.request("get_state", json!({})).unwrap();
+    assert_eq!((&state["isStreaming"], &state["messageCount"]), (&json!(false), &json!(0)));
+    client.request("abort", json!({})).unwrap();
+    // In the order in which they were sent.
+    assert_eq!(client.answer(prompt).unwrap()["success"], true);
+    assert_eq!(client.answer(commands).unwrap()["success"], true);
+    // The next prompt does not wait again.
+    client.prompt("again").unwrap();
+    client.wait_until_settled().unwrap();
+    assert!(server.requests().len() <= 2);
+    client.close().unwrap();
+    assert!(world.processes_left().is_empty());
+}
+
+#[test]
+fn a_client_that_closes_stdin_gets_its_answers() {
+    let (world, _server) = world([]);
+    install(&world, "slow", &json!({"commands": [{"name": "do"}]}), "");
+    let lines = "{\"id\":1,\"type\":\"get_commands\"}\n{\"id\":2,\"type\":\"get_state\"}\n";
+    let ran = world.pi().words("--mode rpc --model mock/m1").stdin(lines).run().success();
+    let answers = crate::agent::lines(&ran.stdout);
+    let of = |id: u32| answers.iter().find(|line| line["id"] == id).unwrap()["data"].clone();
+    assert_eq!(of(1)["commands"][0]["name"], "do");
+    assert_eq!(of(2)["messageCount"], 0);
+}
+
+#[test]
+fn a_terminal_takes_keys_says_what_it_waits_for_and_escape_goes_on() {
+    let (world, server) = world([Reply::text("the answer")]);
+    install_mute(&world);
+    let screen = Screen::start(world.pi().words("--model mock/m1").env("PI_PATIENCE", FOREVER));
+    screen.wait_for("(auto)");
+    screen.type_keys("hello there");
+    screen.wait_for("hello there");
+    screen.type_keys(ENTER);
+    screen.wait_for("Waiting for extensions (mute)");
+    screen.wait_for("Queued: hello there");
+    assert!(server.requests().is_empty());
+    screen.type_keys(ESCAPE);
+    screen.wait_for("the answer");
+    assert!(screen.text().contains("joins later"), "{}", screen.text());
+    screen.quit();
+}
+
+#[test]
+fn a_program_that_says_that_it_is_loading_is_waited_for() {
+    let (world, server) = world([Reply::text("done")]);
+    let program = script(&registers(&hello())).replace(
+        "#!/bin/sh\n",
+        "#!/bin/sh\nfor n in 1 2 3; do printf '{\"jsonrpc\":\"2.0\",\"method\":\"loading\"}\\n'; sleep 0.2; done\n",
+    );
+    write_program(&world.agent_dir().join("extensions/slow"), &program);
+    // The wait for a mute one would be over.
+    world.pi().env("PI_PATIENCE", "1").words("--model mock/m1 -p hi").run().success();
+    assert!(server.requests()[0].body.to_string().contains("\"hello\""));
+}
+
+#[test]
+fn what_is_said_during_the_start_is_on_the_screen_once() {
+    let (world, _server) = world([]);
+    super::fifo(&world.home().join("pipe"));
+    let program = "#!/bin/sh\nread -r go < \"$HOME/pipe\"\nexit 7\n";
+    write_program(&world.agent_dir().join("extensions/bad"), program);
+    let screen = Screen::start(world.pi().words("--model mock/m1"));
+    screen.wait_for("(auto)");
+    std::fs::write(world.home().join("pipe"), "go\n").unwrap();
+    screen.wait_for("exit code 7");
+    // An answer to a key comes behind what was said.
+    screen.type_keys("/quit");
+    screen.wait_for("/quit");
+    let said = screen.everything().iter().filter(|line| line.contains("Extension error")).count();
+    assert_eq!(said, 1, "{}", screen.text());
+    screen.type_keys(ENTER);
+    assert!(screen.wait().0.success());
+}
