@@ -47,6 +47,7 @@ mod update;
 mod version;
 
 use crate::base::cancel::CancelToken;
+use crate::base::file;
 use crate::base::memory;
 use crate::mode::exit;
 use crate::mode::interactive;
@@ -94,6 +95,7 @@ pub fn main() -> ExitCode {
             }
         }
     };
+    file::remove_passing();
     ExitCode::from(code)
 }
 

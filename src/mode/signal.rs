@@ -4,6 +4,7 @@
 //! killed. A second signal, or two seconds without an end, ends the process immediately; children are killed
 //! even then.
 
+use crate::base::file;
 use crate::base::patience::patience;
 use crate::runtime::{self, CancelToken};
 use crossbeam_channel::{Sender, bounded};
@@ -99,6 +100,7 @@ pub fn watch(run: CancelToken) -> io::Result<Watch> {
 
 fn leave(signal: i32) -> ! {
     runtime::end_children();
+    file::remove_passing();
     std::process::exit(128 + signal)
 }
 

@@ -40,6 +40,29 @@ fn the_exit_code_names_the_signal_and_the_half_answer_is_kept() {
 }
 
 #[test]
+fn nothing_is_left_in_the_temporary_folder() {
+    for end in ["", "INT", "TERM", "HUP"] {
+        let long = Reply::tool("t", "bash", &json!({"command": "seq 100000"}));
+        let last = match end {
+            "" => Reply::text("done"),
+            _ => Reply::text("half an answer").then(Step::Stall),
+        };
+        let (world, _server) = world([long, last]);
+        let running = world.pi().args(["--no-session"]).args(JSON).spawn();
+        if end.is_empty() {
+            running.wait().success();
+        } else {
+            running.wait_for("half an answer");
+            running.signal(end);
+            running.wait();
+        }
+        let left: Vec<_> =
+            std::fs::read_dir(world.tmp()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert!(left.is_empty(), "{end}: {left:?}");
+    }
+}
+
+#[test]
 fn a_running_command_is_killed_with_all_it_started() {
     let tree =
         "trap '' TERM; (setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & echo up > started; sleep 300";

@@ -12,7 +12,7 @@ mod temp;
 mod update;
 
 pub use lock::FolderLock;
-pub use passing::Passing;
+pub use passing::{Passing, remove_all as remove_passing};
 pub use temp::{Temp, create_named};
 pub use update::update;
 

@@ -1,16 +1,28 @@
 //! Temporary files and folders, accessible to their owner only, removed on drop.
+//!
+//! The end of a process drops not all values, so [`remove_all`] is called there. What a killed process left is found
+//! by the next one that makes such a folder: a folder is locked by its process.
 
 use super::create_private;
 use super::temp::with_new_name;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// A folder without a lock that is younger may be about to be locked.
+const AGE_MIN: Duration = Duration::from_secs(60);
+
+/// What is there now, each with true for a folder.
+static ALL: Mutex<Vec<(PathBuf, bool)>> = Mutex::new(Vec::new());
 
 /// A path that is removed on drop. If that fails it stays in the temporary folder.
 pub struct Passing {
     path: PathBuf,
-    is_folder: bool,
+    /// Holds the lock of a folder.
+    _lock: Option<File>,
 }
 
 impl Passing {
@@ -18,14 +30,24 @@ impl Passing {
     pub fn file(what: &str, extension: &str) -> io::Result<(Self, File)> {
         let (prefix, suffix) = (format!("pi-{what}-"), format!(".{extension}"));
         let (file, path) = with_new_name(&std::env::temp_dir(), &prefix, &suffix, create_private)?;
-        Ok((Self { path, is_folder: false }, file))
+        Ok((Self::new(path, None), file))
     }
 
     /// Creates a folder whose name contains `what`.
     pub fn folder(what: &str) -> io::Result<Self> {
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
-        let ((), path) = with_new_name(&std::env::temp_dir(), &format!("pi-{what}-"), "", make)?;
-        Ok(Self { path, is_folder: true })
+        let (place, prefix) = (std::env::temp_dir(), format!("pi-{what}-"));
+        remove_left(&place, &prefix);
+        let ((), path) = with_new_name(&place, &prefix, "", make)?;
+        // Where there are no locks, nobody finds what is left.
+        let lock = File::open(&path).ok().filter(|folder| folder.try_lock().is_ok());
+        Ok(Self::new(path, Some(lock)))
+    }
+
+    /// `lock` is for a folder.
+    fn new(path: PathBuf, lock: Option<Option<File>>) -> Self {
+        all().push((path.clone(), lock.is_some()));
+        Self { path, _lock: lock.flatten() }
     }
 
     pub fn path(&self) -> &Path {
@@ -35,11 +57,47 @@ impl Passing {
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        // Somebody may have put another file in its place; it goes all the same.
-        let _ = match self.is_folder {
-            true => fs::remove_dir_all(&self.path),
-            false => fs::remove_file(&self.path),
+        let mut all = all();
+        if let Some(at) = all.iter().position(|(path, _)| *path == self.path) {
+            remove(&all.swap_remove(at));
+        }
+    }
+}
+
+fn all() -> std::sync::MutexGuard<'static, Vec<(PathBuf, bool)>> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remove((path, is_folder): &(PathBuf, bool)) {
+    // Somebody may have put another file in its place; it goes all the same.
+    let _ = match is_folder {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+}
+
+/// Removes all that is there still: for the end of the process.
+pub fn remove_all() {
+    all().drain(..).for_each(|entry| remove(&entry));
+}
+
+/// Removes folders that processes of this user have left: they are old, and nobody has their locks.
+fn remove_left(place: &Path, prefix: &str) {
+    // SAFETY: it only reads the id of the user.
+    let user = unsafe { libc::geteuid() };
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+        let is_old = |time: SystemTime| time.elapsed().is_ok_and(|age| age > AGE_MIN);
+        let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        let Ok(folder) = OpenOptions::new().read(true).custom_flags(flags).open(entry.path()) else {
+            continue;
         };
+        let is_left = folder.metadata().is_ok_and(|about| {
+            about.uid() == user && about.modified().is_ok_and(is_old) && folder.try_lock().is_ok()
+        });
+        if is_left {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -59,5 +117,27 @@ mod tests {
         assert_eq!(paths[0].extension().unwrap(), "md");
         drop((file, other, folder));
         assert!(paths.iter().all(|path| path.symlink_metadata().is_err()));
+    }
+
+    #[test]
+    fn old_folders_that_nobody_has_locked_are_removed() {
+        let dir = crate::base::testing::TempDir::create();
+        let old = SystemTime::now() - 2 * AGE_MIN;
+        let made = |name: &str, time: SystemTime| {
+            let path = dir.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("inside"), "").unwrap();
+            let folder = File::open(&path).unwrap();
+            folder.set_modified(time).unwrap();
+            folder
+        };
+        made("pi-x-1-0", old);
+        made("pi-x-2-0", SystemTime::now());
+        made("pi-y-3-0", old);
+        let held = made("pi-x-4-0", old);
+        held.try_lock().unwrap();
+        remove_left(dir.path(), "pi-x-");
+        let left = |name: &str| dir.path().join(name).exists();
+        assert_eq!(["pi-x-1-0", "pi-x-2-0", "pi-y-3-0", "pi-x-4-0"].map(left), [false, true, true, true]);
     }
 }
