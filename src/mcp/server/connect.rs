@@ -28,7 +28,7 @@ impl Server {
             Err(Fault::Status { status: 400 | 404 | 405, text }) if may_be_old => {
                 let old = self.connect_by(&entry, true, cancel);
                 old.map_err(|fault| match fault {
-                    Fault::SignIn(_) | Fault::Aborted => fault,
+                    Fault::SignIn(_) | Fault::Scope(_) | Fault::Aborted => fault,
                     _ => Fault::Failed(format!("HTTP status 404 or 405: {text}")),
                 })
             }

@@ -5,19 +5,21 @@
 //! call nobody knows once it is lost: a call is never repeated, but where the server says that it has not run it.
 
 mod connect;
+mod run;
 
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::secret::Vault;
 use crate::mcp::client::Client;
-use crate::mcp::config::{Entry, Scope, Transport as Way};
+use crate::mcp::config::{Entry, Transport as Way};
 use crate::mcp::fault::Fault;
 use crate::mcp::http::Authority;
 use crate::mcp::log::Log;
-use crate::mcp::peer::{Peer, Transport};
+use crate::mcp::peer::Peer;
 use crate::mcp::question::Questions;
 use connect::read_offer;
 use crossbeam_channel::{Receiver, bounded, select};
+pub use run::{sign_in_hint, wider_hint};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +40,9 @@ pub const END: Duration = Duration::from_secs(2);
 /// Gives a server over HTTP its credential.
 pub type Authorities = Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>;
 
+/// Signs in to a server for what its challenge names. False if the user does not want that, or it fails.
+pub type Widen = Box<dyn Fn(&Entry, &str, &CancelToken) -> bool + Send + Sync>;
+
 /// Takes the address of a resource that has changed.
 type Updated = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -54,6 +59,8 @@ pub struct Context {
     pub authority: Authorities,
     /// Asks the user what servers ask; none if nobody can be asked.
     pub questions: Option<Questions>,
+    /// Signs in for more than before, if the user wants that; none if nobody can be asked.
+    pub widen: Option<Widen>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +132,10 @@ struct Slot {
     failures: u32,
     /// Until then calls fail at once.
     closed_until: Option<Instant>,
+    /// What the server said when it wanted more scopes for a request.
+    wants: Option<String>,
+    /// Disconnected when the sign-in for more scopes that is under way has ended.
+    widening: Option<Receiver<()>>,
 }
 
 impl Server {
@@ -142,6 +153,8 @@ impl Server {
                 offer: Arc::new(offer.unwrap_or_default()),
                 failures: 0,
                 closed_until: None,
+                wants: None,
+                widening: None,
             }),
             changed: OnceLock::new(),
             updated: OnceLock::new(),
@@ -181,6 +194,11 @@ impl Server {
         self.slot().state.clone()
     }
 
+    /// What the server said when it wanted more scopes than the sign-in has.
+    pub fn wants(&self) -> Option<String> {
+        self.slot().wants.clone()
+    }
+
     pub fn offer(&self) -> Arc<Offer> {
         self.slot().offer.clone()
     }
@@ -198,13 +216,6 @@ impl Server {
     /// An error of this server, for people and the model.
     pub fn error(&self, text: impl std::fmt::Display) -> String {
         format!("MCP server \"{}\": {text}", self.name())
-    }
-
-    fn fault_text(&self, fault: &Fault) -> String {
-        match fault {
-            Fault::SignIn(_) => self.error(sign_in_hint(&self.entry())),
-            fault => self.error(fault),
-        }
     }
 
     /// The connection, opened if need be. The error names the server.
@@ -308,6 +319,7 @@ impl Server {
             }
             Err(_) if slot.state == State::Disabled || cancel.is_cancelled() => {}
             Err(Fault::SignIn(challenge)) => slot.state = State::NeedsSignIn(challenge),
+            Err(Fault::Scope(challenge)) => slot.state = State::NeedsSignIn(Some(challenge)),
             Err(fault) => {
                 let pause = BACKOFF.saturating_mul(1 << slot.failures.min(6)).min(BACKOFF_MAX);
                 slot.failures += 1;
@@ -332,46 +344,6 @@ impl Server {
         }
     }
 
-    /// Runs a request, and opens the connection before if need be. The error names the server. A request that only
-    /// reads is made once more after a passing failure; another one only when the server has certainly not run it.
-    pub fn run<T>(
-        self: &Arc<Self>,
-        only_reads: bool,
-        cancel: &CancelToken,
-        request: impl Fn(&Client) -> Result<T, Fault>,
-    ) -> Result<T, String> {
-        let mut is_first = true;
-        loop {
-            let outcome = self.client(cancel).and_then(|client| {
-                let outcome = request(&client);
-                if let Err(Fault::SessionGone | Fault::SignIn(_)) = &outcome {
-                    self.forget(&client);
-                }
-                outcome
-            });
-            let fault = match outcome {
-                Ok(value) => return Ok(value),
-                Err(fault) => fault,
-            };
-            let again = fault == Fault::SessionGone || (only_reads && fault.is_passing());
-            if !(again && std::mem::take(&mut is_first)) || cancel.wait_timeout(again_after(&fault)) {
-                if let Fault::SignIn(challenge) = &fault {
-                    self.slot().state = State::NeedsSignIn(challenge.clone());
-                    self.tell();
-                }
-                return Err(self.fault_text(&fault));
-            }
-        }
-    }
-
-    /// Leaves a connection that is of no use any more. Requests that are under way on it end by themselves.
-    fn forget(&self, client: &Client) {
-        let mut slot = self.slot();
-        if slot.client.as_ref().is_some_and(|known| known.peer.is(&client.peer)) {
-            slot.client = None;
-        }
-    }
-
     /// Opens the connection anew, with the entry as it is now.
     pub fn reconnect(self: &Arc<Self>, cancel: &CancelToken) -> Result<(), String> {
         self.close(Instant::now() + END);
@@ -379,6 +351,7 @@ impl Server {
             let mut slot = self.slot();
             slot.closed_until = None;
             slot.failures = 0;
+            slot.wants = None;
         }
         self.client(cancel).map(drop).map_err(|fault| self.fault_text(&fault))
     }
@@ -439,24 +412,6 @@ impl Server {
             self.refreshing.store(false, Ordering::SeqCst);
         }
     }
-}
-
-/// What a user can do about a server that refuses pi.
-pub fn sign_in_hint(entry: &Entry) -> String {
-    match (entry.provider(), entry.has_authorization()) {
-        (None, false) if entry.scope == Scope::Client => {
-            format!("it wants a sign-in: /mcp login {}", entry.name)
-        }
-        (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
-        (None, true) => "the credential in its headers was refused".to_owned(),
-        (None, false) => {
-            format!("it wants a sign-in: pi mcp login {0} (in a session: /mcp login {0})", entry.name)
-        }
-    }
-}
-
-fn again_after(fault: &Fault) -> Duration {
-    if *fault == Fault::SessionGone { Duration::ZERO } else { TRY_AGAIN[0] }
 }
 
 impl Offer {

@@ -1,15 +1,20 @@
 //! What the user changes in a session: sign-ins, connections, and entries of servers.
 
 use super::Mcp;
-use crate::auth::oauth::resource::Resource;
+use crate::auth::oauth::resource::{Resource, asked_scope};
 use crate::base::cancel::CancelToken;
+use crate::llm::http::one_line;
 use crate::mcp::access;
 use crate::mcp::ask::SignIn;
 use crate::mcp::config::{self, Entry, Exposure, Scope, edit};
 use crate::mcp::fault::Fault;
 use crate::mcp::server::{END, Server, State};
+use crate::runtime::ui::{Dialog, YES};
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// Characters of scopes that the user is shown.
+const SCOPE_CHARS: usize = 500;
 
 impl Mcp {
     /// Connects anew.
@@ -21,8 +26,9 @@ impl Mcp {
     pub fn login(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
         let server = self.find(name)?;
         let resource = self.resource(&server)?;
-        let challenge = match server.state() {
-            State::NeedsSignIn(challenge) => challenge,
+        let challenge = match (server.wants(), server.state()) {
+            (Some(challenge), _) => Some(challenge),
+            (None, State::NeedsSignIn(challenge)) => challenge,
             _ => match server.client(cancel) {
                 Ok(_) => {
                     self.show(format!("Already signed in to the MCP server \"{name}\""));
@@ -34,9 +40,36 @@ impl Mcp {
         };
         let ui = self.control.ui().ok_or("Nobody can be asked here: use pi mcp login in a shell")?;
         let asker = SignIn { server: name.to_owned(), ui };
-        let signed_in = resource.sign_in(challenge.as_deref(), &asker, cancel);
+        let signed_in = resource.sign_in(challenge.as_deref(), None, &asker, cancel);
         signed_in.map_err(|error| server.error(format_args!("cannot sign in: {}", error.message)))?;
         server.reconnect(cancel)
+    }
+
+    /// Asks the user whether to sign in for what `challenge` asks, and does so. False if he does not want that, or it
+    /// fails, which he is told.
+    pub(super) fn widen(&self, entry: &Entry, challenge: &str, cancel: &CancelToken) -> bool {
+        let config = self.control.config();
+        let resource = access::sign_in(entry, &config.services, self.dirs.agent());
+        let ui = self.control.ui().filter(|ui| ui.is_attended());
+        let (Some(resource), Some(ui)) = (resource, ui) else { return false };
+        let title = format!("MCP server \"{}\": it wants more scopes for a request", entry.name);
+        let scope = asked_scope(challenge).unwrap_or_else(|| "It does not say which.".into());
+        let message =
+            format!("{}\n\nSign in for that, and send the request again?", one_line(&scope, SCOPE_CHARS));
+        if ui.ask(&Dialog::Confirm { title: &title, message: &message }, None, cancel).as_deref() != Some(YES)
+        {
+            return false;
+        }
+        let asker = SignIn { server: entry.name.clone(), ui };
+        let signed_in = resource.sign_in(Some(challenge), None, &asker, cancel);
+        signed_in
+            .map_err(|error| {
+                (self.tell)(
+                    true,
+                    format!("MCP server \"{}\": cannot sign in: {}", entry.name, error.message),
+                );
+            })
+            .is_ok()
     }
 
     /// Forgets the sign-in to a server, and closes the connection.

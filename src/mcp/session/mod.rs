@@ -17,10 +17,10 @@ use crate::mcp::log::Log;
 use crate::mcp::mention;
 use crate::mcp::name::Names;
 use crate::mcp::question::Questions;
-use crate::mcp::server::{Context, END, Offer, Server, State, sign_in_hint};
+use crate::mcp::server::{Context, END, Offer, Server, State, Widen, sign_in_hint, wider_hint};
 use crate::mcp::tool::Servers;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{LentServer, Owner, SlashCommand};
+use crate::runtime::addition::{LentServer, Owner};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
@@ -249,6 +249,13 @@ impl Mcp {
             log: self.log.clone(),
             cancel: self.cancel.clone(),
             authority: Box::new(access::authorities(config.services.clone(), self.dirs.agent())),
+            widen: self.may_ask.then(|| {
+                let mcp = self.this.clone();
+                let widen = move |entry: &Entry, challenge: &str, cancel: &CancelToken| {
+                    mcp.upgrade().is_some_and(|mcp| mcp.widen(entry, challenge, cancel))
+                };
+                Box::new(widen) as Widen
+            }),
             questions: self.may_ask.then(|| Questions { control: self.control.downgrade() }),
         })
     }
@@ -258,6 +265,9 @@ impl Mcp {
         // What ends with the session is no news.
         if self.cancel.is_cancelled() {
             return;
+        }
+        if let Some(challenge) = server.wants() {
+            self.tell_once(server.error(wider_hint(&server.entry(), &challenge)));
         }
         match server.state() {
             State::Connected if server.entry().scope == Scope::Client => {}
