@@ -16,6 +16,8 @@ const CALL_MAX: usize = 2000;
 
 pub struct ClientUi {
     pub peer: Peer,
+    /// True for the session whose tools and prompts the client is offered.
+    pub is_offered: bool,
 }
 
 impl Ui for ClientUi {
@@ -33,8 +35,15 @@ impl Ui for ClientUi {
     }
 
     fn show(&self, change: Change) {
-        if let Change::Notify { message, .. } = change {
-            report::note(message);
+        let list = match change {
+            Change::Notify { message, .. } => return report::note(message),
+            Change::Tools => "tools",
+            Change::Resources => "prompts",
+            _ => return,
+        };
+        // A client that has not been greeted has read no list.
+        if self.is_offered && self.peer.capabilities().is_greeted {
+            self.peer.notify(&format!("notifications/{list}/list_changed"), &json!({}));
         }
     }
 
