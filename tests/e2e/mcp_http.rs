@@ -1,7 +1,6 @@
 //! `--mode mcp --listen`, as a client at the wire sees it.
 
 use crate::agent::{Running, World};
-use crate::mcp::{configure, configure_script};
 use crate::server::PATIENCE;
 use crate::world;
 use serde_json::{Value, json};
@@ -270,32 +269,6 @@ fn a_client_that_comes_back_gets_what_it_missed() {
     assert_eq!(news.header("content-type"), "text/event-stream");
     assert_eq!(pi.status("DELETE", &[TOKEN, &session], ""), 204);
     assert_eq!(news.next(), Value::Null);
-}
-
-#[test]
-fn a_client_is_told_of_tools_that_come() {
-    let (world, _server) = world([]);
-    configure(&world, "late", "", &json!({}));
-    let script = world.home().join("server.sh");
-    let wait = "until [ -e go ]; do sleep 0.02; done; exec sh \"$0\"";
-    configure_script(
-        &world,
-        "late",
-        &["-c", wait, &script.to_string_lossy()],
-        &json!({"exposure": "direct"}),
-    );
-    let pi = Listening::start(&world, "--listen 127.0.0.1:0");
-    let session = pi.greet(&json!({}));
-    let list =
-        || pi.post(&session, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).last().to_string();
-    assert!(!list().contains("mcp__late__echo"));
-    let mut news = pi.send("GET", &[TOKEN, &session], "");
-    world.write("go", "");
-    assert_eq!(
-        news.next(),
-        json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}})
-    );
-    assert!(list().contains("mcp__late__echo"), "{}", list());
 }
 
 #[test]

@@ -73,3 +73,31 @@ impl Approver for ClientUi {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::mcp::http::stream::{Next, Streams};
+    use crate::mode::mcp::peer::{Client, Way};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_client_is_told_that_its_lists_have_changed() {
+        let streams = Arc::new(Streams::default());
+        let peer = Peer::new(Way::Streams(streams.clone()));
+        let mut news = streams.news().unwrap();
+        let mut told = |is_offered: bool, change: Change| {
+            ClientUi { peer: peer.clone(), is_offered }.show(change);
+            match news.next(Duration::ZERO) {
+                Next::Message { text, .. } => text.to_string(),
+                _ => String::new(),
+            }
+        };
+        assert_eq!(told(true, Change::Tools), "");
+        peer.set_capabilities(Client { is_greeted: true, ..Client::default() });
+        assert!(told(true, Change::Tools).contains("notifications/tools/list_changed"));
+        assert!(told(true, Change::Resources).contains("notifications/prompts/list_changed"));
+        // The client knows nothing of the session of an agent.
+        assert_eq!(told(false, Change::Tools), "");
+    }
+}
