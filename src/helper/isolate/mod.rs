@@ -28,6 +28,7 @@ use git::{Store, Tracked};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread;
 use tree::{Changed, Found, Id, Lister, Record};
 
 enum Kind {
@@ -113,6 +114,16 @@ impl Copy {
         });
         match made {
             Ok(notes) => Ok((copy, notes)),
+            // An abort does not wait until thousands of files are gone. What a process that ends leaves is a forgotten
+            // copy, which `pi sessions prune` finds.
+            Err(error) if cancel.is_cancelled() => {
+                let remove = move || {
+                    let copy = copy;
+                    let _ = folder::remove(&copy.folder);
+                };
+                let _ = thread::Builder::new().name("copy-removal".into()).spawn(remove);
+                Err(error)
+            }
             Err(error) => {
                 let _ = folder::remove(&copy.folder);
                 Err(error)
