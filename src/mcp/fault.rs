@@ -28,6 +28,8 @@ pub enum Fault {
     SessionGone,
     /// The server wants a sign-in. Holds its challenge, if it sent one.
     SignIn(Option<String>),
+    /// The sign-in does not reach as far as this request, which was not carried out. Holds the server's challenge.
+    Scope(String),
     Failed(String),
 }
 
@@ -54,6 +56,7 @@ impl fmt::Display for Fault {
             Self::Status { status, text } if text.is_empty() => write!(f, "HTTP status {status}"),
             Self::Status { status, text } => write!(f, "HTTP status {status}: {text}"),
             Self::SessionGone => f.write_str("the server has forgotten the session"),
+            Self::Scope(_) => f.write_str("the server wants more scopes"),
             Self::SignIn(_) => f.write_str("the server wants a sign-in"),
             Self::Closed(text) | Self::Unreachable(text) | Self::Failed(text) => f.write_str(text),
         }

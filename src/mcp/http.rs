@@ -287,8 +287,14 @@ impl Inner {
                     answer.detach().drain();
                     continue;
                 }
-                if authority.is_some() || answer.status == 401 {
-                    return Err(Fault::SignIn(challenge));
+                match challenge {
+                    Some(challenge) if wants_more && authority.is_some() => {
+                        return Err(Fault::Scope(challenge));
+                    }
+                    challenge if authority.is_some() || answer.status == 401 => {
+                        return Err(Fault::SignIn(challenge));
+                    }
+                    _ => {}
                 }
             }
             if answer.status == 404 && self.state().session.is_some() {

@@ -71,7 +71,7 @@ impl Maker<'_> {
             "text" => vec![Block::text(text_of(block, "text"))],
             "image" => self.image(text_of(block, "data"), text_of(block, "mimeType")),
             "audio" => {
-                vec![Block::text(format!("[Audio ({}): not sent to the model]", text_of(block, "mimeType")))]
+                vec![self.file("Audio", text_of(block, "mimeType"), text_of(block, "data"))]
             }
             "resource_link" => vec![Block::text(self.link(block))],
             "resource" => self.of_content(block.get("resource").unwrap_or(&Value::Null)),
@@ -106,19 +106,25 @@ impl Maker<'_> {
         if kind.starts_with("image/") {
             return self.image(blob, kind);
         }
-        let Ok(bytes) = BASE64_STANDARD.decode(blob) else {
-            return vec![Block::text(format!("[Resource {uri}: its data is not valid base64]"))];
-        };
-        if is_text(kind) {
+        if is_text(kind)
+            && let Ok(bytes) = BASE64_STANDARD.decode(blob)
+        {
             return vec![Block::text(String::from_utf8_lossy(&bytes))];
         }
+        vec![self.file(&format!("Resource {uri}"), kind, blob)]
+    }
+
+    /// Keeps what no model takes as a file, and names it.
+    fn file(&self, what: &str, kind: &str, base64: &str) -> Block {
+        let Ok(bytes) = BASE64_STANDARD.decode(base64) else {
+            return Block::text(format!("[{what}: its data is not valid base64]"));
+        };
         let kind = if kind.is_empty() { "unknown kind" } else { kind };
         let size = truncate::size(bytes.len() as u64);
-        let text = match self.keep(&bytes) {
-            Ok(path) => format!("[Resource {uri} ({kind}, {size}) was saved as {path}]"),
-            Err(reason) => format!("[Resource {uri} ({kind}, {size}) could not be saved: {reason}]"),
-        };
-        vec![Block::text(text)]
+        Block::text(match self.keep(&bytes) {
+            Ok(path) => format!("[{what} ({kind}, {size}) was saved as {path}]"),
+            Err(reason) => format!("[{what} ({kind}, {size}) could not be saved: {reason}]"),
+        })
     }
 
     fn image(&self, base64: &str, mime_type: &str) -> Vec<Block> {
@@ -236,8 +242,12 @@ mod tests {
                 "[Image omitted: image/x is not a kind that models take]",
             ),
             (
-                json!({"type": "audio", "data": "", "mimeType": "audio/wav"}),
-                "[Audio (audio/wav): not sent to the model]",
+                json!({"type": "audio", "data": "QUJD", "mimeType": "audio/wav"}),
+                "[Audio (audio/wav, 3B) was saved as DIR/.outputs/pi-mcp-0000000000000001.log]",
+            ),
+            (
+                json!({"type": "audio", "data": "%", "mimeType": "audio/wav"}),
+                "[Audio: its data is not valid base64]",
             ),
             (
                 json!({"type": "resource_link", "uri": "u:1", "name": "n", "size": 2048, "mimeType": "text/x"}),

@@ -75,6 +75,8 @@ pub enum Change {
     },
     /// There are other skills, prompt templates, commands of servers, or themes.
     Resources,
+    /// Other tools are active.
+    Tools,
     /// What an extension draws of the tool call with this id is out of date.
     Redraw(String),
     EditorText(String),

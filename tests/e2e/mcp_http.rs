@@ -88,6 +88,8 @@ struct Response {
     status: u16,
     head: String,
     body: BufReader<Box<dyn Stream>>,
+    /// The id of the last event.
+    id: String,
 }
 
 impl Response {
@@ -98,7 +100,7 @@ impl Response {
             assert!(body.read_line(&mut head).expect("a head") > 0, "cut off: {head}");
         }
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-        Self { status, head, body }
+        Self { status, head, body, id: String::new() }
     }
 
     fn header(&self, name: &str) -> String {
@@ -113,6 +115,9 @@ impl Response {
     fn next(&mut self) -> Value {
         let mut line = String::new();
         while self.body.read_line(&mut line).expect("a line") > 0 {
+            if let Some(id) = line.strip_prefix("id: ") {
+                self.id = id.trim().to_owned();
+            }
             if let Some(data) = line.strip_prefix("data: ") {
                 return serde_json::from_str(data).expect("JSON");
             }
@@ -206,7 +211,9 @@ fn who_may_not_connect_is_refused() {
         ("POST", vec![TOKEN, &session], "nonsense", 400),
         ("POST", vec![TOKEN, &session], "[]", 400),
         ("POST", vec![TOKEN, &session, "Transfer-Encoding: chunked"], ping, 411),
-        ("GET", vec![TOKEN, &session], "", 405),
+        ("GET", vec![TOKEN], "", 400),
+        ("GET", vec![TOKEN, "Mcp-Session-Id: other"], "", 404),
+        ("GET", vec![TOKEN, &session, "Last-Event-ID: 9-9"], "", 400),
         ("OPTIONS", vec![TOKEN], "", 405),
         ("DELETE", vec![TOKEN], "", 400),
     ] {
@@ -222,6 +229,46 @@ fn who_may_not_connect_is_refused() {
         assert!(outcome.code() == 1 && outcome.stderr.contains(expected), "{address}: {outcome:?}");
     }
     world.pi().args(["--listen", "127.0.0.1:0", "-p", "x"]).run().stderr_has("--listen requires --mode mcp");
+}
+
+#[test]
+fn a_client_that_comes_back_gets_what_it_missed() {
+    let (world, _server) = world([]);
+    let pi = Listening::start(&world, "--listen 127.0.0.1:0");
+    let session = pi.greet(&json!({}));
+    let get = |last: &str| pi.send("GET", &[TOKEN, &session, &format!("Last-Event-ID: {last}")], "");
+    let mut broken = pi.call(&session, 1, "echo one; until [ -e go ]; do sleep 0.02; done; echo two");
+    assert_eq!(broken.next()["params"]["message"], "one");
+    let id = broken.id.clone();
+    drop(broken);
+    // While the call runs, and when it is done.
+    let mut back = get(&id);
+    world.write("go", "");
+    assert_eq!(output(&back.last()), "one\ntwo\n");
+    let mut again = get(&id);
+    assert_eq!(output(&again.last()), "one\ntwo\n");
+    assert_eq!(again.next(), Value::Null);
+    assert_eq!(get(&back.id).status, 200);
+    assert!(get(&back.id).last().is_null());
+    // A client of the newest revision can come back before it has got any message.
+    let version = "MCP-Protocol-Version: 2025-11-25";
+    let params = json!({"name": "bash", "arguments": {"command": "until [ -e on ]; do sleep 0.02; done"}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string();
+    let mut early = pi.send("POST", &[TOKEN, &session, version], &call);
+    let mut lines = String::new();
+    while !lines.ends_with("\n\n") {
+        early.body.read_line(&mut lines).unwrap();
+    }
+    let id = lines.lines().find_map(|line| line.strip_prefix("id: ")).expect("an id").to_owned();
+    assert!(lines.contains("\ndata: \n"), "{lines}");
+    drop(early);
+    world.write("on", "");
+    assert_eq!(get(&id).last()["id"], 2);
+    // The end of the session ends its streams.
+    let mut news = pi.send("GET", &[TOKEN, &session], "");
+    assert_eq!(news.header("content-type"), "text/event-stream");
+    assert_eq!(pi.status("DELETE", &[TOKEN, &session], ""), 204);
+    assert_eq!(news.next(), Value::Null);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::server::{Reply, Server};
 use crate::world;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use pi::client::Client;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -188,8 +189,8 @@ impl Inside {
         (200, answer)
     }
 
-    fn guarded(&self, key: Option<&str>, body: &str) -> (u16, String, String) {
-        let base = &self.base;
+    fn guarded(&mut self, key: Option<&str>, body: &str) -> (u16, String, String) {
+        let base = self.base.clone();
         if self.access.is_empty() || key != Some(format!("Bearer {}", self.access).as_str()) {
             let place = format!("{base}/.well-known/oauth-protected-resource/mcp");
             let challenge =
@@ -197,6 +198,7 @@ impl Inside {
             return (401, challenge, String::new());
         }
         let body: Value = serde_json::from_str(body).unwrap_or_default();
+        self.seen.push(body["method"].as_str().unwrap_or_default().to_owned());
         if self.guards_calls && body["method"] == "tools/call" && !self.scope.contains("write") {
             let challenge = "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"write\"\r\n";
             return (403, challenge.into(), String::new());
@@ -467,31 +469,25 @@ fn servers_that_lie_get_no_token() {
 #[test]
 fn a_call_that_needs_more_leads_to_a_sign_in_for_more() {
     let guarded = Guarded::start();
-    let (world, model) = calls(2);
+    let (world, model) = calls(4);
     guarded.configure(&world, &json!({}));
     guarded.inside.lock().unwrap().guards_calls = true;
     let pi = begin(&world, "mcp login web");
     agree(&guarded, &page(&pi.shown()), &code(&guarded));
     pi.wait().success();
+    // Nobody can be asked: the user is told what to type.
+    let hint = "it wants more scopes (write) for this: pi mcp login web --scope write";
+    call(&world).success().stderr_has(hint);
+    assert!(model.requests()[1].last_text().contains(hint), "{}", model.requests()[1].last_text());
+
+    // The user does not want it, then does with the command.
     let mut client = client(&world, "--model mock/m1");
     client.prompt("go").unwrap();
+    confirm(&mut client, false);
     client.wait_until_settled().unwrap();
-    assert!(
-        model.requests()[1].last_text().contains("pi mcp login web"),
-        "{}",
-        model.requests()[1].last_text()
-    );
+    assert!(model.requests()[3].last_text().contains("/mcp login web"));
     client.send("prompt", json!({"message": "/mcp login web"})).unwrap();
-    let shown = loop {
-        let event = client.next_event().unwrap();
-        let text = event["message"].as_str().unwrap_or_default();
-        if event["type"] == "extension_ui_request" && text.contains("/authorize") {
-            break text.to_owned();
-        }
-    };
-    let page = page(&shown);
-    assert_eq!(page["scope"], "read write");
-    agree(&guarded, &page, &code(&guarded));
+    agree_to_more(&mut client, &guarded);
     // The question for a pasted address is taken back; nothing says when the command is done.
     for _ in 0..4000 {
         if stored(&world, &guarded)["tokens"]["scope"] == "read write" {
@@ -501,5 +497,46 @@ fn a_call_that_needs_more_leads_to_a_sign_in_for_more() {
     }
     client.prompt("go").unwrap();
     client.wait_until_settled().unwrap();
-    assert_eq!(model.requests()[3].last_text(), "told");
+    assert_eq!(model.requests()[5].last_text(), "told");
+
+    // The user signs in for more in the middle of a call, which is then sent again, on one connection.
+    guarded.inside.lock().unwrap().scope = "read".into();
+    let greetings = guarded.count("initialize");
+    client.prompt("go").unwrap();
+    confirm(&mut client, true);
+    agree_to_more(&mut client, &guarded);
+    client.wait_until_settled().unwrap();
+    assert_eq!(model.requests()[7].last_text(), "told");
+    assert_eq!(guarded.count("initialize"), greetings);
+    assert_eq!(guarded.count("tools/call"), 5);
+
+    // In a shell, for what the user names.
+    let pi = begin(&world, "mcp login web --scope more");
+    let page = page(&pi.shown());
+    assert_eq!(page["scope"], "read write more");
+    agree(&guarded, &page, &code(&guarded));
+    pi.wait().success();
+}
+
+/// Answers the question whether to sign in for more.
+fn confirm(client: &mut Client, yes: bool) {
+    let events = client.events_until("extension_ui_request").unwrap();
+    let asked = events.last().unwrap();
+    assert_eq!((&asked["method"], asked["message"].to_string().contains("write")), (&json!("confirm"), true));
+    let answer = json!({"type": "extension_ui_response", "id": asked["id"], "confirmed": yes});
+    client.send_line(answer.to_string().as_bytes()).unwrap();
+}
+
+/// Agrees on the page that is shown next.
+fn agree_to_more(client: &mut Client, guarded: &Guarded) {
+    let shown = loop {
+        let event = client.next_event().unwrap();
+        let text = event["message"].as_str().unwrap_or_default();
+        if event["type"] == "extension_ui_request" && text.contains("/authorize") {
+            break text.to_owned();
+        }
+    };
+    let page = page(&shown);
+    assert_eq!(page["scope"], "read write");
+    agree(guarded, &page, &code(guarded));
 }

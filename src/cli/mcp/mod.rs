@@ -43,7 +43,7 @@ Usage:
   pi mcp list [--json]
   pi mcp test <server> [--json]
   pi mcp import [<file>|<program>] [-l] [--force]
-  pi mcp login <server> [-l] [--timeout <seconds>]
+  pi mcp login <server> [-l] [--scope <scopes>] [--timeout <seconds>]
   pi mcp logout <server> [-l]
 
 Servers are kept in mcp.json of the agent folder, with -l (--local) in .pi/mcp.json
@@ -61,7 +61,7 @@ unless --force is given.
 
 login signs in to a server over HTTP that asks for it (OAuth): it shows an address to
 open, and takes the address that the browser ends at where the browser is elsewhere;
-the limit is 300 seconds. logout forgets the sign-in.
+the limit is 300 seconds. --scope asks for scopes beside those granted before. logout forgets the sign-in.
 
 Options of add:
   --env KEY=VALUE                Variable for the program (repeatable)
@@ -314,6 +314,7 @@ impl Place {
             vault,
             cancel,
             authority: Box::new(access::authorities(inputs.services.clone(), self.dirs.agent())),
+            widen: None,
             questions: None,
         });
         let result = work(context, &inputs.services);

@@ -17,7 +17,12 @@ use std::time::{Duration, Instant};
 const TIMEOUT_SECONDS: f64 = 300.0;
 
 pub(super) fn login(args: &[String]) -> Result<u8, String> {
-    let words = Words::parse("login", args, &[("--local", false), ("--timeout", true)], usize::MAX)?;
+    let words = Words::parse(
+        "login",
+        args,
+        &[("--local", false), ("--scope", true), ("--timeout", true)],
+        usize::MAX,
+    )?;
     let timeout = match words.value("--timeout") {
         Some(text) => text.parse().ok().filter(|seconds: &f64| *seconds > 0.0),
         None => Some(TIMEOUT_SECONDS),
@@ -30,7 +35,9 @@ pub(super) fn login(args: &[String]) -> Result<u8, String> {
         let resource = access::sign_in(&entry, services, place.dirs.agent()).ok_or_else(|| none(&entry))?;
         let server = Server::new(entry, context.clone(), None);
         // What the server answers says whether, and where, to sign in.
+        let wanted = words.value("--scope");
         let challenge = match server.client(&context.cancel) {
+            Ok(_) if wanted.is_some() => None,
             Ok(_) => return done(&server, format!("Already signed in to the MCP server \"{name}\"")),
             Err(Fault::SignIn(challenge)) => challenge,
             Err(fault) => return Err(server.error(format_args!("cannot connect: {fault}"))),
@@ -43,7 +50,7 @@ pub(super) fn login(args: &[String]) -> Result<u8, String> {
                     cancel.cancel();
                 }
             });
-            let result = resource.sign_in(challenge.as_deref(), &Console::new(None, None), &cancel);
+            let result = resource.sign_in(challenge.as_deref(), wanted, &Console::new(None, None), &cancel);
             ended.cancel();
             result
         });

@@ -201,6 +201,7 @@ pub fn show(app: &mut App, change: Change) {
         Change::ThinkingLabel(label) => app.config.options.thinking_label = label,
         Change::ToolsExpanded(is_open) => app.config.options.is_open = is_open,
         Change::Resources => app.read_settings(),
+        Change::Tools => {}
         Change::Redraw(call) => app.config.drawings.forget(&call),
         Change::DesktopNotify { title, body } if !is_dumb() => {
             let plain = |text: &str| plain_text(text.as_bytes()).replace(['\n', '\t'], " ");

@@ -16,6 +16,8 @@ const CALL_MAX: usize = 2000;
 
 pub struct ClientUi {
     pub peer: Peer,
+    /// True for the session whose tools and prompts the client is offered.
+    pub is_offered: bool,
 }
 
 impl Ui for ClientUi {
@@ -33,8 +35,15 @@ impl Ui for ClientUi {
     }
 
     fn show(&self, change: Change) {
-        if let Change::Notify { message, .. } = change {
-            report::note(message);
+        let list = match change {
+            Change::Notify { message, .. } => return report::note(message),
+            Change::Tools => "tools",
+            Change::Resources => "prompts",
+            _ => return,
+        };
+        // A client that has not been greeted has read no list.
+        if self.is_offered && self.peer.capabilities().is_greeted {
+            self.peer.notify(&format!("notifications/{list}/list_changed"), &json!({}));
         }
     }
 
@@ -62,5 +71,33 @@ impl Approver for ClientUi {
             // What is not understood is no permission.
             _ => Decision::Deny(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::mcp::http::stream::{Next, Streams};
+    use crate::mode::mcp::peer::{Client, Way};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_client_is_told_that_its_lists_have_changed() {
+        let streams = Arc::new(Streams::default());
+        let peer = Peer::new(Way::Streams(streams.clone()));
+        let mut news = streams.news().unwrap();
+        let mut told = |is_offered: bool, change: Change| {
+            ClientUi { peer: peer.clone(), is_offered }.show(change);
+            match news.next(Duration::ZERO) {
+                Next::Message { text, .. } => text.to_string(),
+                _ => String::new(),
+            }
+        };
+        assert_eq!(told(true, Change::Tools), "");
+        peer.set_capabilities(Client { is_greeted: true, ..Client::default() });
+        assert!(told(true, Change::Tools).contains("notifications/tools/list_changed"));
+        assert!(told(true, Change::Resources).contains("notifications/prompts/list_changed"));
+        // The client knows nothing of the session of an agent.
+        assert_eq!(told(false, Change::Tools), "");
     }
 }

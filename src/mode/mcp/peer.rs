@@ -32,6 +32,7 @@ impl Lines for Way {
 pub struct Client {
     /// Shows forms (`elicitation`).
     pub forms: bool,
+    pub is_greeted: bool,
 }
 
 /// The reason of a refusal, for the client.

@@ -44,7 +44,7 @@ pub struct Shared {
 
 impl Server {
     pub fn new(peer: Peer, host: SharedHost, control: Control, can_run: bool, cancel: CancelToken) -> Self {
-        let ui = Arc::new(ClientUi { peer: peer.clone() });
+        let ui = Arc::new(ClientUi { peer: peer.clone(), is_offered: true });
         control.set_approver(ui.clone());
         control.set_ui(ui);
         Self(Arc::new(Shared {
@@ -89,9 +89,10 @@ impl Server {
     fn request(&self, method: &str, params: Value, reply: Reply) {
         match method {
             "initialize" => {
-                self.0
-                    .peer
-                    .set_capabilities(Client { forms: params["capabilities"]["elicitation"].is_object() });
+                self.0.peer.set_capabilities(Client {
+                    forms: params["capabilities"]["elicitation"].is_object(),
+                    is_greeted: true,
+                });
                 reply.done(self.initialize(&params));
             }
             "ping" => reply.done(json!({})),
@@ -125,7 +126,7 @@ impl Server {
         let version = VERSIONS.iter().find(|version| **version == asked).unwrap_or(&VERSIONS[0]);
         json!({
             "protocolVersion": version,
-            "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+            "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {"listChanged": true}},
             "serverInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
             "instructions": format!("Tools work in {}.", self.0.control.config().workspace.cwd.display()),
         })

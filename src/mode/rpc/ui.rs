@@ -80,6 +80,7 @@ impl Ui for RpcUi {
             | Change::ToolsExpanded(_)
             | Change::DesktopNotify { .. }
             | Change::Resources
+            | Change::Tools
             | Change::Redraw(_) => {}
         }
     }

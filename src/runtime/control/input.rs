@@ -2,13 +2,14 @@
 
 use super::Control;
 use crate::agent::message::AgentMessage;
+use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::Block;
 use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
 use crate::runtime::task::Streaming;
-use crate::runtime::ui::{Problem, Ui};
+use crate::runtime::ui::{Change, Problem, Ui};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
@@ -17,7 +18,16 @@ use std::time::Duration;
 impl Control {
     /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
     pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
-        self.state().set_addition(owner, addition)
+        let mut state = self.state();
+        let before = state.tools.clone();
+        let problems = state.set_addition(owner, addition);
+        let name = |tool: &Arc<dyn Tool>| tool.info().spec.name.clone();
+        let is_other = !before.iter().map(name).eq(state.tools.iter().map(name));
+        drop(state);
+        if is_other && let Some(ui) = self.ui() {
+            ui.show(Change::Tools);
+        }
+        problems
     }
 
     /// Takes away what `owner` added.

@@ -13,7 +13,7 @@ mod shell;
 
 pub use propose::{Always, proposals};
 pub use rule::Rule;
-pub use shell::parse as parse_command;
+pub use shell::{parse as parse_command, quoted};
 
 use crate::resources::settings::Settings;
 use rule::{Match, moves, target_paths};

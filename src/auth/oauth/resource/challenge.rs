@@ -32,6 +32,14 @@ impl Challenge {
         challenge
     }
 
+    /// The scopes that are asked for, in the letters that the protocol allows (RFC 6749).
+    pub fn scopes(&self) -> Option<String> {
+        let is_scope =
+            |word: &&str| word.bytes().all(|letter| letter.is_ascii_graphic() && !b"\"\\".contains(&letter));
+        let scopes: Vec<&str> = self.scope.as_deref()?.split_whitespace().filter(is_scope).collect();
+        (!scopes.is_empty()).then(|| scopes.join(" "))
+    }
+
     /// True if the token is good, but not for what was asked.
     pub fn wants_more(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")

@@ -188,15 +188,17 @@ impl Resource {
     }
 
     /// Signs in: by renewing the token if that is enough, else in the browser. `challenge` is what the server said
-    /// last.
+    /// last, `scope` what the user wants beside what was granted before.
     pub fn sign_in(
         &self,
         challenge: Option<&str>,
+        scope: Option<&str>,
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
         let challenge = Challenge::parse(challenge);
-        if !challenge.wants_more() {
+        let wants_more = challenge.wants_more() || scope.is_some();
+        if !wants_more {
             let _lock = self.states.lock_renewal(cancel)?;
             // What hinders a renewal does not hinder a new sign-in.
             if self.renew(&self.states.load()?, &challenge, cancel).unwrap_or(false) {
@@ -211,8 +213,9 @@ impl Resource {
             return Err(failed("the authorization server does not take PKCE with S256"));
         }
         let state = self.states.load()?;
-        let granted = token(&state, "scope").filter(|_| challenge.wants_more());
-        let scope = merged(&[self.settings.scope.as_deref(), granted, challenge.scope.as_deref()]);
+        let granted = token(&state, "scope").filter(|_| wants_more);
+        let asked = challenge.scopes();
+        let scope = merged(&[self.settings.scope.as_deref(), granted, asked.as_deref(), scope]);
         let scope = scope.or_else(|| found.scopes());
         let (plan, path) = self.plan(&state, &found, cancel)?;
         let (pkce, secret_state) = (Pkce::new()?, pkce::random()?);
@@ -403,6 +406,11 @@ impl Resource {
             name: "The server",
         }
     }
+}
+
+/// The scopes that a server's challenge asks for.
+pub fn asked_scope(challenge: &str) -> Option<String> {
+    Challenge::parse(Some(challenge)).scopes()
 }
 
 /// A field of the tokens.

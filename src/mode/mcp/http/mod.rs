@@ -6,7 +6,7 @@
 //! A client that is slow, rude or gone costs its connection: requests have limits of size and time, responses a limit
 //! for each write, and connections and sessions are counted. A response is plain JSON, or a stream of events if
 //! something precedes the answer or the answer takes long. A call goes on when its client has gone, as the protocol
-//! asks, and its answer is then lost.
+//! asks; a client that comes back gets what it missed. A GET is answered by a stream of what belongs to no request.
 //!
 //! Web pages reach loopback, too: `Host` and `Origin` must be of this machine, and a token is asked for.
 
@@ -20,7 +20,6 @@ use crate::base::poll;
 use crate::jsonrpc::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message};
 use crate::mode::report;
 use crate::runtime::CancelToken;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
 use guard::Guard;
 use serde_json::{Value, json};
 use session::{Session, Sessions};
@@ -35,11 +34,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use stream::Part;
+use stream::{Next, Reader};
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
 const SESSION: &str = "mcp-session-id";
+/// The first revision whose clients know an event without a message.
+const WITH_BEGINNING: &str = "2025-11-25";
 /// Connections at a time.
 const CONNECTIONS_MAX: usize = 64;
 /// Time for an answer before a response becomes a stream, and between signs of life there.
@@ -252,16 +253,41 @@ impl HttpServer {
                 Some(false) => refuse(connection, 404, &[], "There is no such session", keeps),
                 None => refuse(connection, 400, &[], "Mcp-Session-Id is missing", keeps),
             },
-            // Nothing is told that belongs to no request, so there is no stream to GET.
-            _ => refuse(connection, 405, &[("Allow", "POST, DELETE")], "Use POST or DELETE", keeps),
+            "GET" => self.get(connection, &request),
+            _ => refuse(connection, 405, &[("Allow", "GET, POST, DELETE")], "Use GET, POST or DELETE", keeps),
+        }
+    }
+
+    /// Sends what belongs to no request, or the rest of a stream that was broken off.
+    fn get(&self, connection: &mut Connection<Socket>, request: &Request) -> bool {
+        let keeps = request.keeps;
+        if !takes(request, "text/event-stream") {
+            return refuse(connection, 406, &[], "The client must accept text/event-stream", keeps);
+        }
+        let session = match request.header(SESSION).map(|id| self.sessions.find(id)) {
+            Some(Some(session)) => session,
+            Some(None) => return refuse(connection, 404, &[], "There is no such session", keeps),
+            None => return refuse(connection, 400, &[], "Mcp-Session-Id is missing", keeps),
+        };
+        let reader = match request.header("last-event-id") {
+            Some(last) => session.streams.resume(last),
+            None => session.streams.news(),
+        };
+        match reader {
+            Some(mut reader) => {
+                if connection.begin_events() {
+                    let next = reader.next(ALIVE_EVERY);
+                    send(connection, reader, next);
+                }
+                false
+            }
+            None => refuse(connection, 400, &[], "There is no stream with this event", keeps),
         }
     }
 
     fn post(&self, connection: &mut Connection<Socket>, request: &Request) -> bool {
         let keeps = request.keeps;
-        let takes =
-            |kind: &str| request.header("accept").is_none_or(|all| all.contains(kind) || all.contains("*/*"));
-        if !takes("application/json") || !takes("text/event-stream") {
+        if !takes(request, "application/json") || !takes(request, "text/event-stream") {
             let why = "The client must accept application/json and text/event-stream";
             return refuse(connection, 406, &[], why, keeps);
         }
@@ -302,47 +328,55 @@ impl HttpServer {
                 return connection.respond(202, &[], b"", keeps) && keeps;
             }
         };
-        let Some(parts) = session.streams.open(&id, params) else {
+        let Some(reader) = session.streams.open(&id, params) else {
             return refuse(connection, 400, &[], "A request with this id is under way", keeps);
         };
         session.server.handle(message);
-        let is_kept = reply(connection, &session, &parts, keeps);
-        drop(parts);
-        session.streams.close(&id);
-        is_kept
+        let begins = request.header("mcp-protocol-version").is_some_and(|version| version >= WITH_BEGINNING);
+        reply(connection, &session, reader, begins, keeps)
     }
 }
 
-/// Writes the answer to a request, and what precedes it. True if the connection can take another request.
+/// True if the client takes content of this kind.
+fn takes(request: &Request, kind: &str) -> bool {
+    request.header("accept").is_none_or(|all| all.contains(kind) || all.contains("*/*"))
+}
+
+/// Writes the answer to a request, and what precedes it. `begins` if the client knows an event without a message, to
+/// resume from. True if the connection can take another request.
 fn reply(
     connection: &mut Connection<Socket>,
     session: &Session,
-    parts: &Receiver<Part>,
+    mut reader: Reader<'_>,
+    begins: bool,
     keeps: bool,
 ) -> bool {
-    let first = parts.recv_timeout(STREAM_AFTER);
-    if let Ok(Part { message, is_answer: true }) = &first {
+    let beginning = reader.beginning();
+    let first = reader.next(STREAM_AFTER);
+    if let Next::Message { text, is_last: true, .. } = &first {
         let headers = [("Content-Type", "application/json"), ("Mcp-Session-Id", session.id.as_str())];
-        return connection.respond(200, &headers, message.to_string().as_bytes(), keeps) && keeps;
+        let is_taken = connection.respond(200, &headers, text.as_bytes(), keeps);
+        reader.finish();
+        return is_taken && keeps;
     }
-    if !connection.begin_events() {
-        return false;
+    if connection.begin_events() && (!begins || connection.event(&beginning, "")) {
+        send(connection, reader, first);
     }
-    let mut next = first;
+    false
+}
+
+/// Writes a stream, from `next` on, until its end or that of the client.
+fn send(connection: &mut Connection<Socket>, mut reader: Reader<'_>, mut next: Next) {
     loop {
-        let is_taken = match next {
-            Ok(part) if part.is_answer => {
-                connection.event(&part.message);
-                return false;
-            }
-            Ok(part) => connection.event(&part.message),
-            Err(RecvTimeoutError::Timeout) => connection.comment(),
-            Err(RecvTimeoutError::Disconnected) => return false,
+        let is_taken = match &next {
+            Next::Message { id, text, is_last } => connection.event(id, text) && !is_last,
+            Next::Quiet => connection.comment(),
+            Next::Over => false,
         };
         if !is_taken {
-            return false;
+            return;
         }
-        next = parts.recv_timeout(ALIVE_EVERY);
+        next = reader.next(ALIVE_EVERY);
     }
 }
 

@@ -192,8 +192,8 @@ impl<S: Write> Connection<S> {
         self.socket.write_all(&head_of(200, &headers, false)).is_ok()
     }
 
-    pub fn event(&mut self, message: &serde_json::Value) -> bool {
-        self.socket.write_all(format!("event: message\ndata: {message}\n\n").as_bytes()).is_ok()
+    pub fn event(&mut self, id: &str, message: &str) -> bool {
+        self.socket.write_all(format!("event: message\nid: {id}\ndata: {message}\n\n").as_bytes()).is_ok()
     }
 
     /// Writes what clients skip, to learn whether this one is still there.

@@ -4,24 +4,24 @@
 //! that is lost is opened again by the next call, with pauses that grow while that fails. What a server did with a
 //! call nobody knows once it is lost: a call is never repeated, but where the server says that it has not run it.
 
-use super::client::{Client, Kind};
-use super::config::{Entry, Scope, Transport as Way};
-use super::ear::Ear;
-use super::fault::Fault;
-use super::http::{Authority, Http, Target};
-use super::log::Log;
-use super::peer::{Peer, Transport};
-use super::question::Questions;
-use super::stdio;
+mod connect;
+mod run;
+
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
-use crate::llm::http::Secrets;
 use crate::llm::secret::Vault;
-use crate::models::config_value::{self, Keep};
-use crate::tools::process::peer::{self as process, Program};
+use crate::mcp::client::Client;
+use crate::mcp::config::{Entry, Transport as Way};
+use crate::mcp::fault::Fault;
+use crate::mcp::http::Authority;
+use crate::mcp::log::Log;
+use crate::mcp::peer::Peer;
+use crate::mcp::question::Questions;
+use connect::read_offer;
 use crossbeam_channel::{Receiver, bounded, select};
+pub use run::{sign_in_hint, wider_hint};
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -40,6 +40,9 @@ pub const END: Duration = Duration::from_secs(2);
 /// Gives a server over HTTP its credential.
 pub type Authorities = Box<dyn Fn(&Entry) -> Option<Arc<dyn Authority>> + Send + Sync>;
 
+/// Signs in to a server for what its challenge names. False if the user does not want that, or it fails.
+pub type Widen = Box<dyn Fn(&Entry, &str, &CancelToken) -> bool + Send + Sync>;
+
 /// Takes the address of a resource that has changed.
 type Updated = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -56,6 +59,8 @@ pub struct Context {
     pub authority: Authorities,
     /// Asks the user what servers ask; none if nobody can be asked.
     pub questions: Option<Questions>,
+    /// Signs in for more than before, if the user wants that; none if nobody can be asked.
+    pub widen: Option<Widen>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -127,6 +132,10 @@ struct Slot {
     failures: u32,
     /// Until then calls fail at once.
     closed_until: Option<Instant>,
+    /// What the server said when it wanted more scopes for a request.
+    wants: Option<String>,
+    /// Disconnected when the sign-in for more scopes that is under way has ended.
+    widening: Option<Receiver<()>>,
 }
 
 impl Server {
@@ -144,6 +153,8 @@ impl Server {
                 offer: Arc::new(offer.unwrap_or_default()),
                 failures: 0,
                 closed_until: None,
+                wants: None,
+                widening: None,
             }),
             changed: OnceLock::new(),
             updated: OnceLock::new(),
@@ -183,6 +194,11 @@ impl Server {
         self.slot().state.clone()
     }
 
+    /// What the server said when it wanted more scopes than the sign-in has.
+    pub fn wants(&self) -> Option<String> {
+        self.slot().wants.clone()
+    }
+
     pub fn offer(&self) -> Arc<Offer> {
         self.slot().offer.clone()
     }
@@ -200,13 +216,6 @@ impl Server {
     /// An error of this server, for people and the model.
     pub fn error(&self, text: impl std::fmt::Display) -> String {
         format!("MCP server \"{}\": {text}", self.name())
-    }
-
-    fn fault_text(&self, fault: &Fault) -> String {
-        match fault {
-            Fault::SignIn(_) => self.error(sign_in_hint(&self.entry())),
-            fault => self.error(fault),
-        }
     }
 
     /// The connection, opened if need be. The error names the server.
@@ -310,6 +319,7 @@ impl Server {
             }
             Err(_) if slot.state == State::Disabled || cancel.is_cancelled() => {}
             Err(Fault::SignIn(challenge)) => slot.state = State::NeedsSignIn(challenge),
+            Err(Fault::Scope(challenge)) => slot.state = State::NeedsSignIn(Some(challenge)),
             Err(fault) => {
                 let pause = BACKOFF.saturating_mul(1 << slot.failures.min(6)).min(BACKOFF_MAX);
                 slot.failures += 1;
@@ -319,63 +329,6 @@ impl Server {
         }
         drop(slot);
         self.tell();
-    }
-
-    fn connect(self: &Arc<Self>, cancel: &CancelToken) -> Result<(Client, Offer), Fault> {
-        let entry = self.entry();
-        let outcome = self.connect_by(&entry, false, cancel);
-        // The protocol's first transport refuses the POST that its follower begins with.
-        let may_be_old = matches!(entry.transport(), Way::Http { is_old: false, .. });
-        match outcome {
-            Err(Fault::Status { status: 400 | 404 | 405, text }) if may_be_old => {
-                let old = self.connect_by(&entry, true, cancel);
-                old.map_err(|fault| match fault {
-                    Fault::SignIn(_) | Fault::Aborted => fault,
-                    _ => Fault::Failed(format!("HTTP status 404 or 405: {text}")),
-                })
-            }
-            outcome => outcome,
-        }
-    }
-
-    fn connect_by(
-        self: &Arc<Self>,
-        entry: &Entry,
-        as_old: bool,
-        cancel: &CancelToken,
-    ) -> Result<(Client, Offer), Fault> {
-        let peer = Peer::new(Box::new(Ear { server: Arc::downgrade(self), log: self.context.log.clone() }));
-        let offered = match &self.context.questions {
-            Some(_) => Questions::capabilities(),
-            None => json!({"roots": {}}),
-        };
-        let timeout = entry.timeout();
-        let attempt = || {
-            let transport = self.transport(entry, as_old, &peer, cancel)?;
-            peer.attach(transport);
-            let client = Client::greet(peer.clone(), timeout, &offered, cancel)?;
-            let offer = read_offer(&client, cancel)?;
-            Ok((client, offer))
-        };
-        let outcome = attempt();
-        if let Err(fault) = &outcome {
-            let words = peer.last_words();
-            peer.close(Instant::now() + END);
-            // A program that does not answer may have said why.
-            if let (Fault::Timeout(_), Some(words)) = (fault, words) {
-                return Err(Fault::Failed(format!("{fault}:\n{words}")));
-            }
-            return outcome;
-        }
-        let (server, closing) = (Arc::downgrade(self), peer.clone());
-        peer.over()
-            .on_cancel(move || {
-                if let Some(server) = server.upgrade() {
-                    server.lost(&closing);
-                }
-            })
-            .forget();
-        outcome
     }
 
     /// The connection of `peer` is over.
@@ -391,115 +344,6 @@ impl Server {
         }
     }
 
-    fn transport(
-        &self,
-        entry: &Entry,
-        as_old: bool,
-        peer: &Peer,
-        cancel: &CancelToken,
-    ) -> Result<Box<dyn Transport>, Fault> {
-        // A client writes values as they are.
-        let is_lent = entry.scope == Scope::Client;
-        let resolve = |pairs: &[(&str, &str)], what: &str| -> Result<Vec<(String, String)>, Fault> {
-            let resolve = |(name, value): &(&str, &str)| {
-                if is_lent {
-                    return Ok(((*name).to_owned(), (*value).to_owned()));
-                }
-                let place = format!("{what} \"{name}\"");
-                let value = config_value::resolve(value, &place, Keep::Process, &self.context.env, cancel);
-                let value = value.map_err(Fault::Failed)?;
-                Ok(((*name).to_owned(), value.expose().to_owned()))
-            };
-            pairs.iter().map(resolve).collect()
-        };
-        match entry.transport() {
-            Way::Stdio { command, args, env, cwd } => {
-                let home = |text: &str| match is_lent {
-                    true => text.to_owned(),
-                    false => expand_home(text, self.context.home.as_deref()),
-                };
-                let env = resolve(&env, "env")?;
-                for (name, value) in &env {
-                    self.context.vault.learn_if_random(name, value);
-                }
-                let env = stdio::environment(&env);
-                let cwd =
-                    cwd.map_or_else(|| self.context.cwd.clone(), |cwd| self.context.cwd.join(home(cwd)));
-                let name = home(command);
-                let path = process::find(&name, &cwd, &env).map_err(|error| {
-                    Fault::Failed(format!("Cannot start {name} in {}: {error}", cwd.display()))
-                })?;
-                let args = args.iter().map(|arg| home(arg).into()).collect();
-                let program = Program { path, args, cwd, env };
-                let program = match entry.memory() {
-                    Some(megabytes) => stdio::limited(program, megabytes),
-                    None => program,
-                };
-                Ok(Box::new(stdio::start(&program, &entry.name, peer, &self.context.log)?))
-            }
-            Way::Http { url, headers, is_old } => {
-                let written = headers.clone();
-                let headers = resolve(&headers, "header")?;
-                let mut secrets = Secrets::new(&self.context.vault);
-                for ((name, value), (_, text)) in headers.iter().zip(&written) {
-                    // What comes from elsewhere is likely a secret.
-                    if is_lent || value != text {
-                        secrets.add(value);
-                        secrets.mask_header(name);
-                    }
-                }
-                let target = Target {
-                    url: url.to_owned(),
-                    headers,
-                    secrets,
-                    authority: (self.context.authority)(entry),
-                    is_old: is_old || as_old,
-                };
-                Ok(Box::new(Http::open(target, peer, entry.timeout(), cancel)?))
-            }
-        }
-    }
-
-    /// Runs a request, and opens the connection before if need be. The error names the server. A request that only
-    /// reads is made once more after a passing failure; another one only when the server has certainly not run it.
-    pub fn run<T>(
-        self: &Arc<Self>,
-        only_reads: bool,
-        cancel: &CancelToken,
-        request: impl Fn(&Client) -> Result<T, Fault>,
-    ) -> Result<T, String> {
-        let mut is_first = true;
-        loop {
-            let outcome = self.client(cancel).and_then(|client| {
-                let outcome = request(&client);
-                if let Err(Fault::SessionGone | Fault::SignIn(_)) = &outcome {
-                    self.forget(&client);
-                }
-                outcome
-            });
-            let fault = match outcome {
-                Ok(value) => return Ok(value),
-                Err(fault) => fault,
-            };
-            let again = fault == Fault::SessionGone || (only_reads && fault.is_passing());
-            if !(again && std::mem::take(&mut is_first)) || cancel.wait_timeout(again_after(&fault)) {
-                if let Fault::SignIn(challenge) = &fault {
-                    self.slot().state = State::NeedsSignIn(challenge.clone());
-                    self.tell();
-                }
-                return Err(self.fault_text(&fault));
-            }
-        }
-    }
-
-    /// Leaves a connection that is of no use any more. Requests that are under way on it end by themselves.
-    fn forget(&self, client: &Client) {
-        let mut slot = self.slot();
-        if slot.client.as_ref().is_some_and(|known| known.peer.is(&client.peer)) {
-            slot.client = None;
-        }
-    }
-
     /// Opens the connection anew, with the entry as it is now.
     pub fn reconnect(self: &Arc<Self>, cancel: &CancelToken) -> Result<(), String> {
         self.close(Instant::now() + END);
@@ -507,6 +351,7 @@ impl Server {
             let mut slot = self.slot();
             slot.closed_until = None;
             slot.failures = 0;
+            slot.wants = None;
         }
         self.client(cancel).map(drop).map_err(|fault| self.fault_text(&fault))
     }
@@ -566,54 +411,6 @@ impl Server {
         if thread.is_err() {
             self.refreshing.store(false, Ordering::SeqCst);
         }
-    }
-}
-
-/// What a user can do about a server that refuses pi.
-pub fn sign_in_hint(entry: &Entry) -> String {
-    match (entry.provider(), entry.has_authorization()) {
-        (None, false) if entry.scope == Scope::Client => {
-            format!("it wants a sign-in: /mcp login {}", entry.name)
-        }
-        (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
-        (None, true) => "the credential in its headers was refused".to_owned(),
-        (None, false) => {
-            format!("it wants a sign-in: pi mcp login {0} (in a session: /mcp login {0})", entry.name)
-        }
-    }
-}
-
-fn again_after(fault: &Fault) -> Duration {
-    if *fault == Fault::SessionGone { Duration::ZERO } else { TRY_AGAIN[0] }
-}
-
-fn read_offer(client: &Client, cancel: &CancelToken) -> Result<Offer, Fault> {
-    let list = |what: &str, kind: Kind| match client.offers(what) {
-        true => client.list(kind, cancel),
-        false => Ok(Vec::new()),
-    };
-    let mut tools = list("tools", Kind::Tools)?;
-    let mut names = std::collections::BTreeSet::new();
-    tools
-        .retain(|tool| names.insert(tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()));
-    Ok(Offer {
-        tools,
-        prompts: list("prompts", Kind::Prompts)?,
-        instructions: client.instructions.clone(),
-        has_resources: client.offers("resources"),
-    })
-}
-
-/// The path that `~` and `~/…` mean.
-fn expand_home(text: &str, home: Option<&Path>) -> String {
-    let rest = match text {
-        "~" => Some(""),
-        text => text.strip_prefix("~/"),
-    };
-    match (rest, home) {
-        (Some(""), Some(home)) => home.to_string_lossy().into_owned(),
-        (Some(rest), Some(home)) => home.join(rest).to_string_lossy().into_owned(),
-        _ => text.to_owned(),
     }
 }
 

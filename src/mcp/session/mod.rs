@@ -3,45 +3,37 @@
 //! A server whose offer is known from before is started when it is first needed, any other one at once, in the
 //! background. Before a prompt runs, servers with declared tools are waited for.
 
-use super::access;
-use super::ask::SignIn;
-use super::cache::Cache;
-use super::command::Slash;
-use super::config::{self, Entry, Exposure, Scope, edit};
-use super::fault::Fault;
-use super::log::Log;
-use super::mention;
-use super::name::Names;
-use super::prompt::Prompt;
-use super::question::Questions;
-use super::resource::{self, ResourceTool};
-use super::section;
-use super::server::{Context, END, Offer, Server, State, sign_in_hint};
-use super::tool::{SearchTool, ServerTool, Servers};
-use crate::agent::tool::{Invocation, Namespace, Tool};
-use crate::auth::oauth::resource::Resource;
+mod add;
+mod change;
+
+use crate::agent::tool::{Invocation, Tool};
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::codemode;
-use crate::llm::estimate::text_tokens;
+use crate::mcp::access;
+use crate::mcp::cache::Cache;
+use crate::mcp::config::{self, Entry, Exposure, Scope};
+use crate::mcp::log::Log;
+use crate::mcp::mention;
+use crate::mcp::name::Names;
+use crate::mcp::question::Questions;
+use crate::mcp::server::{Context, END, Offer, Server, State, Widen, sign_in_hint, wider_hint};
+use crate::mcp::tool::Servers;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{Addition, Arranger, LentServer, Owner, SlashCommand};
+use crate::runtime::addition::{LentServer, Owner};
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
-use crate::runtime::ui::{Change, Ui};
+use crate::runtime::ui::Ui;
+pub use add::tokens;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Functions of scripts that look at all tools.
 const LOOKING: [&str; 4] = ["searchTools", "describeTool", "describeNamespace", "ALL_TOOLS"];
-
-/// The part of a model's window that declarations may take.
-const WINDOW_PART: u64 = 10;
 
 /// The servers of a session.
 pub struct Mcp {
@@ -257,6 +249,13 @@ impl Mcp {
             log: self.log.clone(),
             cancel: self.cancel.clone(),
             authority: Box::new(access::authorities(config.services.clone(), self.dirs.agent())),
+            widen: self.may_ask.then(|| {
+                let mcp = self.this.clone();
+                let widen = move |entry: &Entry, challenge: &str, cancel: &CancelToken| {
+                    mcp.upgrade().is_some_and(|mcp| mcp.widen(entry, challenge, cancel))
+                };
+                Box::new(widen) as Widen
+            }),
             questions: self.may_ask.then(|| Questions { control: self.control.downgrade() }),
         })
     }
@@ -267,6 +266,9 @@ impl Mcp {
         if self.cancel.is_cancelled() {
             return;
         }
+        if let Some(challenge) = server.wants() {
+            self.tell_once(server.error(wider_hint(&server.entry(), &challenge)));
+        }
         match server.state() {
             State::Connected if server.entry().scope == Scope::Client => {}
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
@@ -275,173 +277,6 @@ impl Mcp {
             _ => {}
         }
         self.update();
-    }
-
-    /// Makes the section of the prompt anew.
-    fn describe(&self) {
-        let servers = self.servers();
-        let listed = servers.iter().filter(|server| {
-            let entry = server.entry();
-            entry.is_enabled() && entry.may_expose(Exposure::is_searched)
-        });
-        let has_scripts = self.has_scripts();
-        let row = |server: &Arc<Server>| {
-            let entry = server.entry();
-            let may = |wanted: Exposure| entry.may_expose(|exposure| exposure == wanted);
-            let reached_by = match (has_scripts && may(Exposure::Codemode), may(Exposure::Deferred)) {
-                (true, false) => section::WAYS[0],
-                (false, _) => section::WAYS[1],
-                (true, true) => section::WAYS[2],
-            };
-            section::Row { name: server.name(), reached_by, summary: summary(server) }
-        };
-        let rows: Vec<section::Row> = listed.map(row).collect();
-        self.inside().section = section::text(&rows);
-    }
-
-    /// True if scripts can call tools: codemode is active, or is switched on for servers.
-    fn has_scripts(&self) -> bool {
-        let all = self.control.tools().all();
-        let scripts = all.iter().find(|(tool, _)| tool.info().spec.name == codemode::NAME);
-        scripts.is_some_and(|(_, is_active)| *is_active || !self.inside().leaves_codemode)
-    }
-
-    /// Adds to the session what the servers offer now.
-    fn update(&self) {
-        let has_scripts = self.has_scripts();
-        let mut inside = self.inside();
-        if inside.is_closed {
-            return;
-        }
-        let budget = self.budget();
-        let mut all: Vec<Arc<dyn Tool>> = Vec::new();
-        let (mut spent, mut over) = (0, 0);
-        let servers = inside.servers.clone();
-        for server in &servers {
-            let entry = server.entry();
-            if !entry.is_enabled() {
-                continue;
-            }
-            let offer = server.offer();
-            let name = |tool: &Value| tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let own: Vec<String> = offer.tools.iter().map(name).collect();
-            let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            let names = inside.names.of(&entry.name, &own);
-            let namespace = Arc::new(Namespace {
-                name: config::namespace(&entry.name),
-                alias: entry.name.clone(),
-                description: Some(summary(server)).filter(|text| !text.is_empty()),
-                instructions: offer.instructions.clone(),
-            });
-            for ((tool, own), name) in offer.tools.iter().zip(own).zip(names) {
-                let mut exposure = entry.exposure_of(own);
-                if exposure == Exposure::Hidden {
-                    continue;
-                }
-                if exposure == Exposure::Direct {
-                    let tokens = tokens(tool);
-                    if inside.declared.contains(&name) || spent + tokens <= budget {
-                        spent += tokens;
-                        inside.declared.insert(name.clone());
-                    } else {
-                        exposure = Exposure::Deferred;
-                        over += 1;
-                    }
-                }
-                let tool = ServerTool::new(name, tool, exposure, &namespace, server, &self.control);
-                all.push(Arc::new(tool));
-            }
-        }
-        let resources = self.resource_tools(&servers);
-        let arranger = resources.last().map(|tool| tool.clone() as Arc<dyn Arranger>);
-        all.extend(resources.into_iter().map(|tool| tool as Arc<dyn Tool>));
-        let may_expose = |wanted: &dyn Fn(Exposure) -> bool| {
-            servers
-                .iter()
-                .map(|server| server.entry())
-                .any(|entry| entry.is_enabled() && entry.may_expose(wanted))
-        };
-        let by_scripts = has_scripts && may_expose(&|exposure| exposure == Exposure::Codemode);
-        let may_search = over > 0
-            || may_expose(&|exposure| {
-                exposure == Exposure::Deferred || (exposure == Exposure::Codemode && !has_scripts)
-            });
-        let switches =
-            by_scripts && !inside.leaves_codemode && !std::mem::replace(&mut inside.has_switched, by_scripts);
-        inside.searched = all.iter().filter(|tool| !tool.info().exposure.is_declared()).cloned().collect();
-        let mut tools = all;
-        if may_search {
-            tools.insert(0, Arc::new(SearchTool::new(self.weak(), &self.control)));
-        }
-        let sections: Vec<(String, String)> =
-            inside.section.iter().map(|text| (section::NAME.to_owned(), text.clone())).collect();
-        let spec = |tool: &Arc<dyn Tool>| json!([tool.info().spec, tool.info().exposure.name()]);
-        let enabled = servers.iter().filter(|server| server.entry().is_enabled());
-        let of = |server: &Arc<Server>| {
-            server.offer().prompts.iter().map(|prompt| json!([server.name(), prompt])).collect::<Vec<_>>()
-        };
-        let prompts: Value = enabled.flat_map(of).collect();
-        let added = json!([sections, tools.iter().map(spec).collect::<Vec<_>>(), prompts]);
-        if inside.added != added {
-            let none = json!([]);
-            let prompts_changed = inside.added.get(2).unwrap_or(&none) != &added[2];
-            inside.added = added;
-            let source = json!({"path": "builtin:mcp", "source": "builtin", "scope": "temporary", "origin": "top-level"});
-            let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
-            commands.extend(self.prompts(&servers));
-            let addition = Addition { tools, commands, sections, arranger, source, ..Addition::default() };
-            let problems = self.control.set_addition(owner(), addition);
-            drop(inside);
-            if prompts_changed && let Some(ui) = self.control.ui() {
-                ui.show(Change::Resources);
-            }
-            problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));
-        } else {
-            drop(inside);
-        }
-        if switches {
-            self.control.tools().activate_too(&[codemode::NAME.to_owned()]);
-        }
-        if over > 0 {
-            self.tell_once(format!(
-                "{over} MCP tools with direct exposure are found by tool_search only: declared, they would take more \
-                 than {budget} tokens (setting mcp.directTokens, and a tenth of the model's window)"
-            ));
-        }
-    }
-
-    /// The prompts of enabled servers, as commands.
-    fn prompts(&self, servers: &[Arc<Server>]) -> Vec<Arc<dyn SlashCommand>> {
-        let mut commands: Vec<Arc<dyn SlashCommand>> = Vec::new();
-        for server in servers.iter().filter(|server| server.entry().is_enabled()) {
-            let offer = server.offer();
-            let name =
-                |prompt: &Value| prompt.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let own: Vec<String> = offer.prompts.iter().map(name).collect();
-            let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            let names = Names::default().of(&server.name(), &own);
-            for (prompt, name) in offer.prompts.iter().zip(names) {
-                commands.push(Arc::new(Prompt::new(name, prompt, server, self.control.downgrade())));
-            }
-        }
-        commands
-    }
-
-    /// The tools for resources, if some server offers any.
-    fn resource_tools(&self, servers: &[Arc<Server>]) -> Vec<Arc<ResourceTool>> {
-        let widest = with_resources(servers).map(|server| server.entry().exposure()).min();
-        widest.map(|exposure| resource::tools(exposure, &self.weak(), &self.control)).unwrap_or_default()
-    }
-
-    fn weak(&self) -> Weak<dyn Servers> {
-        self.this.clone()
-    }
-
-    /// Tokens that declarations of tools may take.
-    fn budget(&self) -> u64 {
-        let window = self.control.models().current().context_window;
-        let set = self.control.config().settings.count("mcp.directTokens");
-        if window == 0 { set } else { set.min(window / WINDOW_PART) }
     }
 
     /// Waits for attempts to connect to the servers that are `wanted`. Gives those that are not done.
@@ -462,98 +297,6 @@ impl Mcp {
         let names: Vec<String> = servers.iter().map(|server| server.name()).collect();
         let found = servers.into_iter().find(|server| server.name() == name);
         found.ok_or_else(|| format!("There is no MCP server \"{name}\". Configured: {}", names.join(", ")))
-    }
-
-    /// Connects anew.
-    pub fn reconnect(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
-        self.find(name)?.reconnect(cancel)
-    }
-
-    /// Signs in to a server, and connects to it.
-    pub fn login(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
-        let server = self.find(name)?;
-        let resource = self.resource(&server)?;
-        let challenge = match server.state() {
-            State::NeedsSignIn(challenge) => challenge,
-            _ => match server.client(cancel) {
-                Ok(_) => {
-                    self.show(format!("Already signed in to the MCP server \"{name}\""));
-                    return Ok(());
-                }
-                Err(Fault::SignIn(challenge)) => challenge,
-                Err(fault) => return Err(server.error(fault)),
-            },
-        };
-        let ui = self.control.ui().ok_or("Nobody can be asked here: use pi mcp login in a shell")?;
-        let asker = SignIn { server: name.to_owned(), ui };
-        let signed_in = resource.sign_in(challenge.as_deref(), &asker, cancel);
-        signed_in.map_err(|error| server.error(format_args!("cannot sign in: {}", error.message)))?;
-        server.reconnect(cancel)
-    }
-
-    /// Forgets the sign-in to a server, and closes the connection.
-    pub fn logout(&self, name: &str, cancel: &CancelToken) -> Result<(), String> {
-        let server = self.find(name)?;
-        let removed = self.resource(&server)?.sign_out(cancel).map_err(|error| error.message)?;
-        if !removed {
-            self.show(format!("There is no sign-in to the MCP server \"{name}\""));
-        }
-        server.close(Instant::now() + END);
-        Ok(())
-    }
-
-    fn resource(&self, server: &Server) -> Result<Resource, String> {
-        let config = self.control.config();
-        access::sign_in(&server.entry(), &config.services, self.dirs.agent())
-            .ok_or_else(|| server.error("it has no sign-in of its own"))
-    }
-
-    /// Changes a server, here and in the file that defines it; in the project's own file with `in_project`.
-    pub fn patch(&self, name: &str, patch: edit::Patch, in_project: bool) -> Result<(), String> {
-        let server = self.find(name)?;
-        let mut entry = Entry::clone(&server.entry());
-        let config = self.control.config();
-        let file: PathBuf = match (&entry.changed_by, in_project) {
-            (Some(file), _) => file.clone(),
-            (None, true) => config::project_file(&config.workspace.cwd),
-            (None, false) => entry.source.clone(),
-        };
-        if entry.scope == Scope::Client && in_project {
-            return Err(server.error("the client lends it to this session only: leave out -l"));
-        }
-        if entry.scope != Scope::Client {
-            edit::patch(&file, name, patch, in_project || entry.changed_by.is_some())?;
-        }
-        if in_project && entry.scope == Scope::User {
-            entry.changed_by = Some(file);
-        }
-        if let Some(enabled) = patch.enabled {
-            match enabled && entry.changed_by.is_none() {
-                true => drop(entry.fields.shift_remove("enabled")),
-                false => drop(entry.fields.insert("enabled".into(), enabled.into())),
-            }
-        }
-        if let Some(exposure) = patch.exposure {
-            match exposure == Exposure::default() && entry.changed_by.is_none() {
-                true => drop(entry.fields.shift_remove("exposure")),
-                false => drop(entry.fields.insert("exposure".into(), exposure.name().into())),
-            }
-        }
-        let starts = patch.enabled == Some(true);
-        if entry.scope == Scope::Client {
-            let mut inside = self.inside();
-            let mut lent = inside.lent.iter_mut();
-            if let Some((_, fields)) = lent.find(|(given, _)| config::name_of_lent(given) == entry.name) {
-                fields.clone_from(&entry.fields);
-            }
-        }
-        server.set_entry(entry);
-        if starts {
-            server.start();
-        }
-        self.describe();
-        self.update();
-        Ok(())
     }
 }
 
@@ -647,20 +390,6 @@ fn with_resources(servers: &[Arc<Server>]) -> impl Iterator<Item = &Arc<Server>>
         let entry = server.entry();
         entry.is_enabled() && entry.exposure() != Exposure::Hidden && server.offer().has_resources
     })
-}
-
-/// What a server offers, in a line.
-fn summary(server: &Server) -> String {
-    let entry = server.entry();
-    let offer = server.offer();
-    let text = entry.description().or(offer.instructions.as_deref()).unwrap_or_default();
-    text.lines().next().unwrap_or_default().trim().to_owned()
-}
-
-/// Tokens of a tool's declaration.
-pub fn tokens(tool: &Value) -> u64 {
-    let part = |name: &str| tool.get(name).map(ToString::to_string).unwrap_or_default();
-    text_tokens(&part("name")) + text_tokens(&part("description")) + text_tokens(&part("inputSchema"))
 }
 
 /// Ends servers, all at once.
