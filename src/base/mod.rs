@@ -21,5 +21,6 @@ pub mod poll;
 pub mod random;
 #[cfg(test)]
 pub mod testing;
+pub mod thread;
 pub mod time;
 pub mod visible;

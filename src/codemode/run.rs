@@ -12,6 +12,7 @@ use super::source::Options;
 use super::store;
 use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::llm::message::{Block, Usage};
 use crate::runtime::control::Control;
 use crate::runtime::nested::NestedCall;
@@ -244,9 +245,8 @@ impl Jobs<'_, '_, '_> {
                 let _ = engine::send(&mut *lock(stdin), &answer);
                 let _ = script.ended.send(());
             };
-            let thread = thread::Builder::new().name("js-call".into());
-            thread
-                .spawn_scoped(self.scope, work)
+            Thread::named("js-call")
+                .start_in(self.scope, work)
                 .map_err(|error| format!("Cannot start a thread: {error}"))?;
             self.running += 1;
         }

@@ -19,6 +19,7 @@ mod tool;
 
 use crate::base::cancel::CancelToken;
 use crate::base::patience::patience;
+use crate::base::thread::Thread;
 use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
@@ -334,8 +335,7 @@ impl Extensions {
                     instance.set_ready();
                 }
             };
-            let thread = thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK);
-            if let Err(error) = thread.spawn(run) {
+            if let Err(error) = Thread::named("ext-start").stack(2 * STACK).start(run) {
                 self.report(&group[0], "start", &format!("no thread can be started: {error}"));
                 self.started(&group);
                 group.iter().for_each(|instance| instance.set_ready());
@@ -668,7 +668,7 @@ fn end_all(instances: &[Arc<Instance>]) {
         for connection in connections {
             let spare = connection.clone();
             let end = move || connection.shut_down(until);
-            if thread::Builder::new().stack_size(STACK).spawn_scoped(scope, end).is_err() {
+            if Thread::named("ext-end").stack(STACK).start_in(scope, end).is_err() {
                 spare.end("was shut down");
             }
         }

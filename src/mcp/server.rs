@@ -15,6 +15,7 @@ use super::question::Questions;
 use super::stdio;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::base::thread::Thread;
 use crate::llm::http::Secrets;
 use crate::llm::secret::Vault;
 use crate::models::config_value::{self, Keep};
@@ -24,7 +25,6 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Pauses before a server over HTTP is tried again that failed for the moment.
@@ -273,7 +273,7 @@ impl Server {
             let _done = done;
             server.open();
         };
-        let thread = thread::Builder::new().name("mcp-connect".into()).stack_size(1 << 20).spawn(work);
+        let thread = Thread::named("mcp-connect").stack(1 << 20).start(work);
         if let Err(error) = thread {
             slot.opening = None;
             slot.state = State::Failed(format!("cannot start a thread: {error}"));
@@ -562,7 +562,7 @@ impl Server {
                 server.tell();
             }
         };
-        let thread = thread::Builder::new().name("mcp-refresh".into()).stack_size(1 << 20).spawn(work);
+        let thread = Thread::named("mcp-refresh").stack(1 << 20).start(work);
         if thread.is_err() {
             self.refreshing.store(false, Ordering::SeqCst);
         }

@@ -8,6 +8,7 @@
 
 use super::exit::{self, EndsChildren};
 use super::signal::Watch;
+use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::runtime::job::{self, kept};
@@ -63,7 +64,7 @@ pub fn run(session: Session, cancel: &CancelToken, watch: &Watch) -> Result<u8, 
     });
     let served = keeper.clone();
     // The thread ends with the process.
-    let accepting = thread::Builder::new().name("accept".into()).spawn(move || accept(&served, &listener));
+    let accepting = Thread::named("accept").start(move || accept(&served, &listener));
     if told.is_ok() && accepting.is_ok() {
         let mut first = after(FIRST);
         loop {
@@ -115,7 +116,7 @@ fn accept(keeper: &Arc<Keeper>, listener: &UnixListener) {
             serving.connections.fetch_sub(1, Ordering::SeqCst);
             serving.look();
         };
-        if thread::Builder::new().name("connection".into()).spawn(serve).is_err() {
+        if Thread::named("connection").start(serve).is_err() {
             keeper.connections.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -151,7 +152,7 @@ impl Keeper {
                 gone.cancel();
             };
             // Without the thread, a wait goes on for as long as was asked.
-            let _ = thread::Builder::new().name("gone".into()).spawn_scoped(scope, watch);
+            let _ = Thread::named("gone").start_in(scope, watch);
             let done = match op {
                 "start" => self.start(&asked),
                 _ => job::act(&self.control, &asked, &cancel),

@@ -12,6 +12,7 @@ use super::typed::title;
 use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::mode::host::{self, Host, Listed, Refusal};
 use crate::runtime::addition::{Addition, Lend, LentServer, OWN, Owner};
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
@@ -335,9 +336,8 @@ impl<H: Host> Opener<H> {
                     work::work(session, &waiting, &sessions, &peer, &files);
                 }
             };
-            thread::Builder::new()
-                .name("session".into())
-                .spawn(work)
+            Thread::named("session")
+                .start(work)
                 .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?
         };
         let session = self.host.open(&cwd, stored, &folders, over, &self.cancel)?;

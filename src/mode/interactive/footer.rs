@@ -4,6 +4,7 @@ use super::activity::Spent as RunSpent;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
+use crate::base::thread::Thread;
 use crate::runtime::control::Control;
 use crate::runtime::permission::Mode;
 use crate::runtime::stats::{Context, ContextUsage, Stats};
@@ -101,7 +102,7 @@ impl Footer {
             feed.effect(Effect::Summed { changes, stats });
         };
         // Without the thread the sums are missing, nothing else.
-        let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
+        let _ = Thread::named("sums").start(sum);
     }
 
     /// Applies a sum; starts again if tokens were spent meanwhile, which the sum may or may not include.

@@ -26,6 +26,7 @@ mod owner;
 mod probe;
 
 use crate::base::env::Env;
+use crate::base::thread::Thread;
 use crate::llm::model::{Model, shown_url};
 pub use address::{LLAMA_KEY, api_url, is_configured, is_loopback, key_variable};
 use address::{Target, targets};
@@ -258,7 +259,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
             let _ = sender.send((rank, offers, refusal));
         };
         // A server without a probe thread counts as absent.
-        let _ = std::thread::Builder::new().name("local-probe".to_owned()).spawn(work);
+        let _ = Thread::named("local-probe").start(work);
     }
     drop(sender);
     let mut found = Vec::new();

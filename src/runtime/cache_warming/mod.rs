@@ -17,6 +17,7 @@ use super::tap::HookTap;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Request;
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::llm::context::Context;
 use crate::llm::limits;
 use crate::llm::message::{Extra, StopReason, Usage, now_ms};
@@ -188,7 +189,7 @@ impl Control {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("cache-warming".into()).spawn(keep);
+        let thread = Thread::named("cache-warming").start(keep);
         thread.map(drop).map_err(|_| "cannot start a thread")
     }
 

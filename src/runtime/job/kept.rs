@@ -2,6 +2,7 @@
 
 use super::NAME;
 use crate::base::file;
+use crate::base::thread::Thread;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::Hooks;
@@ -13,7 +14,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 
 /// Starts a command that outlives the session. Returns the new job in the form for other programs.
 pub fn start(control: &Control, command: &str) -> Result<Value, String> {
@@ -34,7 +34,7 @@ pub fn start(control: &Control, command: &str) -> Result<Value, String> {
             }
         };
         // Without a thread only the message is missing.
-        let _ = thread::Builder::new().name("kept-job".into()).spawn(follow);
+        let _ = Thread::named("kept-job").start(follow);
     }
     Ok(job)
 }

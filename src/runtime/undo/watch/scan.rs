@@ -13,6 +13,7 @@ use super::item::{
 use super::pack::Pack;
 use super::{Extent, index};
 use crate::base::file;
+use crate::base::thread::Thread;
 use crate::tools::ignore::{Marks, Scope};
 use crate::tools::local::Local;
 use ring::digest::{SHA256, digest};
@@ -214,7 +215,7 @@ impl Tree {
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // Fewer threads do the same work.
-                let _ = std::thread::Builder::new().name("watch".into()).spawn_scoped(scope, work);
+                let _ = Thread::named("watch").start_in(scope, work);
             }
             work();
         });
