@@ -16,6 +16,7 @@ pub mod ignore;
 pub mod lenient;
 pub mod memory;
 pub mod null;
+pub mod order;
 pub mod patience;
 pub mod poll;
 pub mod random;

@@ -4,6 +4,7 @@
 //! mentions; a query that is a tool's name finds that tool first.
 
 use crate::agent::tool::ToolInfo;
+use crate::base::order::Order;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -195,7 +196,7 @@ pub fn rank(query: &str, documents: &[Document], limit: usize) -> Vec<usize> {
         let is_exact = name == exact || name.ends_with(&format!("__{exact}"));
         found.push((is_exact, covered, score, at));
     }
-    found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.total_cmp(&a.2)).then(a.3.cmp(&b.3)));
+    found.order_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.total_cmp(&a.2)).then(a.3.cmp(&b.3)));
     found.into_iter().take(limit).map(|(.., at)| at).collect()
 }
 

@@ -9,6 +9,7 @@ use super::server::Server;
 use super::tool::Servers;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::{self, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::order::Order;
 use crate::llm::message::{Block, ToolSpec};
 use crate::runtime::addition::Arranger;
 use crate::runtime::config::Config;
@@ -251,7 +252,7 @@ fn all(kind: Kind, servers: &[Arc<Server>], call: &Invocation<'_>) -> (Vec<Value
     let cancel = call.cancel;
     let list = |server: &Arc<Server>| server.run(true, cancel, |client| client.list(kind, cancel));
     let mut servers: Vec<&Arc<Server>> = servers.iter().collect();
-    servers.sort_by_key(|server| server.name());
+    servers.order_by_key(|server| server.name());
     let (mut entries, mut errors) = (Vec::new(), Vec::new());
     thread::scope(|scope| {
         let threads: Vec<_> = servers.iter().map(|server| scope.spawn(move || list(server))).collect();

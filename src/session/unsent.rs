@@ -10,6 +10,7 @@ use super::file;
 use super::place::draft_of;
 use super::store::{Store, read_dir, same_folder};
 use crate::base::file::{Temp, make_private_folder, open, read_open};
+use crate::base::order::Order;
 use crate::base::time::iso;
 use crate::llm::message::now_ms;
 use crate::session::error::SessionError;
@@ -156,7 +157,7 @@ impl Store {
             .filter(|path| path.extension().is_some_and(|end| end == "unsent") && (any || is_lone(path)))
             .filter_map(|path| Some((modified(&path).ok()?, path)))
             .collect();
-        left.sort();
+        left.order();
         let is_of_it =
             |(_, unsent): &(Held, Unsent)| !unsent.is_empty() && same_folder(Path::new(&unsent.cwd), cwd);
         left.iter().rev().find_map(|(_, path)| Held::take(path).filter(is_of_it))

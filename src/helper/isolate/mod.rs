@@ -19,6 +19,7 @@ pub use folder::{discard, forgotten, recover, root_of};
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
+use crate::base::order::Order;
 use crate::runtime::helpers::{Changes, names};
 use crate::tools::merge::merge;
 use crate::tools::mutation;
@@ -164,7 +165,7 @@ impl Copy {
             self.kind = Kind::Git(Store::create(&root, &store, &tree, &self.record, &tracked, cancel)?);
         }
         repositories.extend(tracked.modules());
-        repositories.sort();
+        repositories.order();
         repositories.dedup();
         let note = format!("Not in the copy, as repositories of their own: {}", shown(&repositories));
         Ok((!repositories.is_empty()).then_some(note).into_iter().collect())

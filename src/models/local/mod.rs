@@ -26,6 +26,7 @@ mod owner;
 mod probe;
 
 use crate::base::env::Env;
+use crate::base::order::Order;
 use crate::base::thread::Thread;
 use crate::llm::model::{Model, shown_url};
 pub use address::{LLAMA_KEY, api_url, is_configured, is_loopback, key_variable};
@@ -266,7 +267,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     while let Ok(answer) = answers.recv_deadline(deadline) {
         found.push(answer);
     }
-    found.sort_by_key(|(rank, ..)| *rank);
+    found.order_by_key(|(rank, ..)| *rank);
     let refusals = found.iter().filter_map(|(.., refusal)| refusal.clone()).collect();
     let offers = found.into_iter().flat_map(|(_, offers, _)| offers).collect();
     Found { offers, refusals, strangers: Vec::new() }
@@ -331,7 +332,7 @@ fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) ->
         answer::ollama_ps(&running, &mut listed);
     }
     // Models in memory are the likely choice, so they are queried first in case the time runs out.
-    listed.sort_by_key(|model| !model.loaded);
+    listed.order_by_key(|model| !model.loaded);
     let asks = listed.iter().map(|model| json!({"model": model.id}).to_string());
     let shown = probe.post_all("/api/show", &asks.collect::<Vec<_>>());
     for (model, facts) in listed.iter_mut().zip(shown) {

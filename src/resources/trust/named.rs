@@ -4,6 +4,7 @@
 //! the path of a file in the project counts.
 
 use crate::base::file;
+use crate::base::order::Order;
 use crate::resources::place::{Places, tidy};
 use crate::resources::walk::MANIFEST;
 use serde_json::Value;
@@ -107,7 +108,7 @@ impl<'a> Named<'a> {
                 let entries = pattern.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
                 let paths = entries.map(|entry| entry.path()).filter(|path| self.is_program(path));
                 let mut found: Vec<PathBuf> = paths.collect();
-                found.sort();
+                found.order();
                 self.files.extend(found.into_iter().take(MATCHES_MAX));
             }
         }

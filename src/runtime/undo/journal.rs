@@ -10,6 +10,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::order::Order;
 use crate::base::time;
 use crate::llm::message::now_ms;
 use crate::session::beside;
@@ -360,7 +361,7 @@ impl Journal {
                 Some((number, file.metadata().ok()?.len()))
             })
             .collect();
-        kept.sort_unstable();
+        kept.order();
         let last = kept.last().map_or(last, |(number, _)| last.max(*number));
         Ok(Written { next: last + 1, bytes: kept.iter().map(|(_, bytes)| bytes).sum(), kept: kept.into() })
     }

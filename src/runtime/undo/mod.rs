@@ -24,6 +24,7 @@ pub use watch::{Extent, Watch};
 
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
+use crate::base::order::Order;
 use crate::llm::message::Content;
 use crate::session::Store;
 use crate::session::entry::CustomMessage;
@@ -83,7 +84,7 @@ pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
     }
     let plans = order.iter().filter_map(|path| by_path.remove(path));
     let mut plans: Vec<Plan> = plans.filter_map(|steps| plan_file(journal, &steps)).collect();
-    plans.sort_by_key(Plan::rank);
+    plans.order_by_key(Plan::rank);
     plans
 }
 
@@ -214,7 +215,7 @@ pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool, sandbox: Opti
         let made = plans.iter().filter(|plan| plan.makes_folder() && (force || plan.conflict.is_none()));
         made.map(|plan| plan.path.clone()).collect()
     };
-    folders.sort_by_key(|path| path.components().count());
+    folders.order_by_key(|path| path.components().count());
     for plan in plans {
         if !are_folders_made && plan.rank().0 >= 2 {
             // Where it fails, the plan of the folder does, too.

@@ -3,6 +3,7 @@
 //! A sign-in runs on a separate thread. Its messages and questions appear in a dialog, and Escape cancels it.
 
 use super::models;
+use crate::base::order::Order;
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::dialog::login::{KeyEntry, providers};
@@ -209,7 +210,7 @@ pub fn leave(app: &mut App, _: &str) {
         .into_iter()
         .map(|(provider, way)| (app.control.sign_ins().provider_name(&provider), provider, way))
         .collect();
-    places.sort();
+    places.order();
     let labels: Vec<String> = places
         .iter()
         .map(|(name, _, way)| match way {

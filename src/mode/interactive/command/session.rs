@@ -2,6 +2,7 @@
 
 use super::{clipboard, editor};
 use crate::base::file::Passing;
+use crate::base::order::Order;
 use crate::mode::interactive::app::{App, Edited};
 use crate::mode::interactive::card::{Weight, grouped};
 use crate::mode::interactive::dialog::question::question;
@@ -120,7 +121,7 @@ fn info_lines(stats: &Stats, name: Option<&str>, warming: &Status, look: &Look<'
         rows.push(title("Cost"));
         rows.push(row("Total", &format!("${:.3}", stats.cost)));
         let mut parts: Vec<_> = stats.by_model.iter().collect();
-        parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+        parts.order_by(|a, b| b.cost.total_cmp(&a.cost));
         if parts.len() > 1 {
             rows.extend(parts.iter().map(|part| {
                 let spent = format!("${:.3} ({} tokens)", part.cost, tokens(part.tokens));

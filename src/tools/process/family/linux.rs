@@ -10,6 +10,7 @@
 
 use super::super::group::Number;
 use super::MARKER;
+use crate::base::order::Order;
 use crate::base::poll;
 use crate::tools::backend::Survivor;
 use crate::tools::plain;
@@ -69,7 +70,7 @@ pub fn members(marker: &str, group: Number, strangers: &Strangers, known: &mut K
             open.push(pid);
         }
     }
-    seen.sort_unstable();
+    seen.order();
     *SEEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
     if is_ours {
         open.append(&mut in_session);
