@@ -13,6 +13,7 @@ pub mod file;
 pub mod glob;
 pub mod hex;
 pub mod ignore;
+pub mod json;
 pub mod lenient;
 pub mod memory;
 pub mod null;

@@ -2,12 +2,13 @@
 
 use super::flags::{self, Args, Mode};
 use super::start::Launch;
+use crate::base::json::json;
 use crate::mode::{exit, report};
 use crate::resources::Diagnostic;
 use crate::resources::agent::{Agent, Agents};
 use crate::runtime::config::Inputs;
 use crate::runtime::expand::Commands;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::Write;
 

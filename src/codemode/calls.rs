@@ -1,6 +1,7 @@
 //! The calls that a script makes: what people see of them, and what the session keeps.
 
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 use std::time::Instant;
 
 /// Characters of arguments and errors that people see.

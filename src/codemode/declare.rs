@@ -169,8 +169,8 @@ fn object(schema: &Value, inner: &dyn Fn(&Value) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::message::ToolSpec;
-    use serde_json::json;
 
     #[test]
     fn schemas_become_types() {

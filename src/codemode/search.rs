@@ -213,7 +213,7 @@ fn count(number: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn documents() -> Vec<Document> {
         let schema = json!({"properties": {"repo": {"description": "owner and name"}, "labels": {"items":

@@ -6,13 +6,14 @@
 use super::connection::{Answer, Failed};
 use super::{Instance, call};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::runtime::overlay::Overlay;
 use crate::runtime::ui::{Awaited, Change, Component, Picture, Place, Query, Room, Ui};
 use crate::tools::process::peer::STACK;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -9,13 +9,14 @@
 //! message, one that floods is read no faster than it is answered. A fault ends the connection and nothing else.
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames, LINE_MAX};
 use crate::jsonrpc::message::{self, Failure, Message};
 use crate::tools::process::peer::{self, Peer, PeerProcess, Program, STACK};
 use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -18,6 +18,7 @@ mod sign_in;
 mod tool;
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::patience::patience;
 use crate::base::thread::Thread;
 use crate::runtime::addition::{Addition, Provider, SlashCommand};
@@ -35,7 +36,7 @@ pub use find::Found;
 pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sign_in::News;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;

@@ -1,11 +1,12 @@
 //! Reports of helpers, and the result of a `task` call that is made of them.
 
 use crate::agent::tool::ToolOutput;
+use crate::base::json::json;
 use crate::base::order::Order;
 use crate::llm::message::Usage;
 use crate::runtime::helpers::Report;
 use crate::session::compaction::add_usage;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Maximum bytes of all reports of a call together.
 const BYTES_MAX: usize = 24 * 1024;

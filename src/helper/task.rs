@@ -4,12 +4,13 @@ use super::report;
 use super::team::{Orders, Team};
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::message::{Block, ToolSpec, text_of};
 use crate::resources::agent::Agents;
 use crate::runtime::control::Control;
 use crate::runtime::helpers::Report;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub const NAME: &str = "task";

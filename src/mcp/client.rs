@@ -3,9 +3,10 @@
 use super::fault::Fault;
 use super::peer::{Options, Peer};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -6,11 +6,12 @@
 
 use super::fault::Fault;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, Failure, METHOD_NOT_FOUND, Message};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

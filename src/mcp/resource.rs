@@ -9,12 +9,13 @@ use super::server::Server;
 use super::tool::Servers;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::{self, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::base::order::Order;
 use crate::llm::message::{Block, ToolSpec};
 use crate::runtime::addition::Arranger;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::{Arc, Weak};
 use std::thread;
 

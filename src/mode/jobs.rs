@@ -8,6 +8,7 @@
 
 use super::exit::{self, EndsChildren};
 use super::signal::Watch;
+use crate::base::json::{self, json};
 use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
@@ -15,7 +16,7 @@ use crate::runtime::job::{self, kept};
 use crate::runtime::kept_job;
 use crate::runtime::session::Session;
 use crossbeam_channel::{Sender, after, bounded, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -135,7 +136,7 @@ impl Keeper {
     fn serve(self: &Arc<Self>, mut stream: &UnixStream) -> io::Result<()> {
         let mut line = Vec::new();
         BufReader::new(stream.take(kept_job::LINE_MAX)).read_until(b'\n', &mut line)?;
-        let asked: Map<String, Value> = serde_json::from_slice(&line)?;
+        let asked: Map<String, Value> = json::parse(&line)?;
         let op = asked.get("op").and_then(Value::as_str).unwrap_or_default();
         if op == "attach" {
             self.attached.fetch_add(1, Ordering::SeqCst);

@@ -9,6 +9,7 @@
 //! Not here: writing the file (the command line does it).
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::{self, json};
 use crate::llm::http;
 use crate::llm::message::now_ms;
 use crate::llm::model::Model;
@@ -18,7 +19,7 @@ use crate::models::{personal, replace_or_push};
 use crate::wire;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -264,7 +265,7 @@ pub fn fetch(
 /// Reads a model list: an array, an object with the array `models`, or an object of models.
 fn models_of(provider: &str, body: &[u8]) -> Result<(Vec<Value>, usize), String> {
     let invalid = || format!("Invalid model catalog for provider \"{provider}\"");
-    let models = match serde_json::from_slice(body).map_err(|_| invalid())? {
+    let models = match json::parse(body).map_err(|_| invalid())? {
         Value::Array(models) => models,
         Value::Object(mut object) => match object.get_mut("models") {
             Some(Value::Array(models)) => std::mem::take(models),

@@ -6,8 +6,9 @@
 use super::place::{Kind, Places};
 use super::source::Source;
 use super::{Diagnostic, frontmatter, text_file};
+use crate::base::json::json;
 use crate::llm::model::ThinkingLevel;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 const BUILTIN: [&str; 3] = [
     include_str!("agents/general.md"),

@@ -4,8 +4,9 @@ use super::package::{KINDS, is_local, source_of};
 use super::pattern::relative;
 use super::place::{Kind, Places, tidy};
 use super::source::{Found, Scope, Source};
+use crate::base::json::json;
 use crate::base::order::Order;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// A resource that settings, folders or packages bring.

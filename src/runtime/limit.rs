@@ -287,8 +287,8 @@ impl Drop for TimeLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::message::{ToolCall, ToolResultMessage, UsageCost};
-    use serde_json::json;
     use std::sync::Arc;
 
     fn guard(limits: Limits) -> Guard {

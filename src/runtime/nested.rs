@@ -14,6 +14,7 @@ use crate::agent::run::{Fatal, Refusal};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::context::Context;
 use crate::llm::message::{
@@ -24,7 +25,7 @@ use crate::llm::stream::StreamHandle;
 use crate::session::entry::Custom;
 use crate::wire;
 use crossbeam_channel::{bounded, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
 

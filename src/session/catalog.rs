@@ -6,6 +6,7 @@
 
 use super::info::{Info, Row, Stamp};
 use crate::base::file::{self, Temp};
+use crate::base::json;
 use crate::base::order::Order;
 use std::collections::HashMap;
 use std::io::Write;
@@ -93,9 +94,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
 fn load(index: &Path) -> HashMap<PathBuf, Row> {
     let bytes = std::fs::read(index).unwrap_or_default();
     let rows = bytes.split(|byte| *byte == b'\n');
-    rows.filter_map(|line| serde_json::from_slice::<Row>(line).ok())
-        .map(|row| (row.info.path.clone(), row))
-        .collect()
+    rows.filter_map(|line| json::parse::<Row>(line).ok()).map(|row| (row.info.path.clone(), row)).collect()
 }
 
 /// Replaces the index. Errors are ignored: they only make the next list slower.

@@ -6,10 +6,10 @@
 use super::entry::{Body, BranchSummary, Entry, Label};
 use super::index::Kind;
 use super::log::Log;
+use crate::base::json::json;
 use crate::base::order::Order;
 use crate::base::time;
 use crate::session::error::SessionError;
-use serde_json::json;
 use std::collections::{HashMap, HashSet};
 
 /// The tree of a session's entries.

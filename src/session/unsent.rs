@@ -10,6 +10,7 @@ use super::file;
 use super::place::draft_of;
 use super::store::{Store, read_dir, same_folder};
 use crate::base::file::{Temp, make_private_folder, open, read_open};
+use crate::base::json;
 use crate::base::order::Order;
 use crate::base::time::iso;
 use crate::llm::message::now_ms;
@@ -69,7 +70,7 @@ impl Held {
         if age.is_ok_and(|age| age.is_ok_and(|age| age > AGE_MAX)) {
             return None;
         }
-        let unsent = serde_json::from_slice(&read_open(file.try_clone().ok()?, BYTES_MAX).ok()?).ok()?;
+        let unsent = json::parse(&read_open(file.try_clone().ok()?, BYTES_MAX).ok()?).ok()?;
         Some((Self { path: path.to_owned(), file }, unsent))
     }
 

@@ -2,7 +2,8 @@
 
 use super::{Answer, Call, unknown};
 use crate::agent::tool::ToolOutput;
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl Call<'_> {

@@ -4,11 +4,12 @@
 //! terminal is always released, also one that is created late: up to five minutes after it was asked for.
 
 use super::peer::Peer;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::backend::{Child, End, Progress, ShellCommand};
 use crossbeam_channel::{Receiver, Sender, after, at, bounded, never, select};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -26,6 +26,7 @@ mod owner;
 mod probe;
 
 use crate::base::env::Env;
+use crate::base::json::json;
 use crate::base::order::Order;
 use crate::base::thread::Thread;
 use crate::llm::model::{Model, shown_url};
@@ -35,7 +36,7 @@ use answer::Listed;
 use owner::Listeners;
 pub use owner::Owner;
 use probe::Probe;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

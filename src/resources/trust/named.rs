@@ -4,6 +4,7 @@
 //! the path of a file in the project counts.
 
 use crate::base::file;
+use crate::base::json;
 use crate::base::order::Order;
 use crate::resources::place::{Places, tidy};
 use crate::resources::walk::MANIFEST;
@@ -66,7 +67,7 @@ impl<'a> Named<'a> {
     pub fn add_manifest(&mut self, path: &Path) {
         let Some(folder) = path.parent() else { return };
         let Ok(bytes) = file::read(&folder.join(MANIFEST), MANIFEST_MAX) else { return };
-        let manifest: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let manifest: Value = json::parse(&bytes).unwrap_or_default();
         for field in ["command", "args"] {
             self.add(&manifest[field], folder);
         }

@@ -3,13 +3,14 @@
 use super::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::Block;
 use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
 use crate::runtime::task::Streaming;
 use crate::runtime::ui::{Problem, Ui};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;

@@ -2,13 +2,14 @@
 
 use super::NAME;
 use crate::base::file;
+use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::Hooks;
 use crate::tools::kept_job::{Keeper, Kept, folder};
 use crate::tools::process::{lifeline, set_apart};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::json;
 use crate::base::order::Order;
 use crate::base::time;
 use crate::llm::message::now_ms;
@@ -174,7 +175,7 @@ impl Journal {
             read => read?,
         };
         let lines = bytes.split(|byte| *byte == b'\n');
-        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+        Ok(lines.filter_map(|line| json::parse(line).ok()).collect())
     }
 
     /// Returns the content of a file before the change `step`, or why it is not available.

@@ -24,6 +24,7 @@ pub use watch::{Extent, Watch};
 
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
+use crate::base::json::json;
 use crate::base::order::Order;
 use crate::llm::message::Content;
 use crate::session::Store;
@@ -33,7 +34,7 @@ use crate::tools::local::write_here;
 use crate::tools::mutation;
 use crate::tools::sandbox::Sandbox;
 use place::Place;
-use serde_json::{Value, json};
+use serde_json::Value;
 use state::State;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions, Permissions};

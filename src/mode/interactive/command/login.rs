@@ -275,8 +275,9 @@ pub fn open_address(app: &mut App, url: String) {
 mod tests {
     use super::*;
     use crate::auth::oauth::Choice;
+    use crate::base::json::json;
     use crate::mode::interactive::testing::Bench;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn stored(bench: &Bench) -> Value {
         serde_json::from_slice(&bench.dir.read("auth.json")).unwrap()

@@ -16,6 +16,7 @@ mod socket;
 pub mod stream;
 
 use super::serve::{SharedHost, VERSIONS};
+use crate::base::json::json;
 use crate::base::poll;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message};
@@ -23,7 +24,7 @@ use crate::mode::report;
 use crate::runtime::CancelToken;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use guard::Guard;
-use serde_json::{Value, json};
+use serde_json::Value;
 use session::{Session, Sessions};
 use socket::{Connection, Fault, Request, Socket};
 use std::collections::HashMap;

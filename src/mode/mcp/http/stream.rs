@@ -89,7 +89,7 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn messages_go_to_the_request_that_they_belong_to() {
