@@ -18,6 +18,7 @@ pub mod lenient;
 pub mod memory;
 pub mod null;
 pub mod order;
+pub mod packed;
 pub mod patience;
 pub mod poll;
 pub mod random;

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("jsonrpc", &["base"], &[]),
     ("markdown", &[], &[]),
     ("client", &[], &[]),
-    ("docs", &[], &[]),
+    ("docs", &["base"], &[]),
     ("llm", &["base"], &[]),
     ("wire", &["base", "llm"], &[]),
     ("models", &["base", "llm", "wire"], &[]),

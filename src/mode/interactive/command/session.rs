@@ -3,6 +3,7 @@
 use super::{clipboard, editor};
 use crate::base::file::Passing;
 use crate::base::order::Order;
+use crate::base::packed::{Packed, packed};
 use crate::mode::interactive::app::{App, Edited};
 use crate::mode::interactive::card::{Weight, grouped};
 use crate::mode::interactive::dialog::question::question;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Time limit of an upload.
 const SHARE_LIMIT: Duration = Duration::from_secs(120);
 
-const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
+const CHANGELOG: Packed = packed!("CHANGELOG.md");
 
 /// `/copy`: copies the last answer.
 pub fn copy(app: &mut App, _: &str) {
@@ -265,9 +266,9 @@ pub fn changelog(app: &mut App, _: &str) {
     let title = look.style(Role::Accent).with(Attributes::BOLD);
     let mut lines = vec![Line::new(), rule.clone()];
     lines.extend(indented([Line::of("What's New", title), Line::new()]));
-    let text = CHANGELOG.trim_start_matches("# Changelog");
+    let text = CHANGELOG.text();
     let markdown = look.markdown(width, look.style(Role::Text));
-    lines.extend(indented(markdown_view::lines(text, &markdown)));
+    lines.extend(indented(markdown_view::lines(text.trim_start_matches("# Changelog"), &markdown)));
     lines.push(rule);
     app.print(lines);
 }
