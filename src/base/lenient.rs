@@ -4,12 +4,16 @@
 //! character. It is replaced by U+FFFD.
 
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 
 /// Parses one line of JSON. Content that JavaScript accepts is repaired: bytes that are not UTF-8, and
 /// escapes of lone surrogates.
 pub fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     // Text is all that is parsed: bytes would be a second source of `T`, with code of its own.
-    let text = String::from_utf8_lossy(line);
+    let text = match str::from_utf8(line) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(line),
+    };
     serde_json::from_str(&text).or_else(|error| match repair(&text) {
         Some(repaired) => serde_json::from_str(&repaired),
         None => Err(error),

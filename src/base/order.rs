@@ -4,6 +4,7 @@
 //! one sort for all types.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sorting by a comparison that is called through a pointer. Items that compare equal keep their order.
 pub trait Order<T> {
@@ -37,6 +38,20 @@ impl<T> Order<T> for [T] {
             }
         }
     }
+}
+
+/// A map of `pairs`. To collect them would sort them first.
+pub fn map<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    map.extend(pairs);
+    map
+}
+
+/// A set of `items`. To collect them would sort them first.
+pub fn set<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    set.extend(items);
+    set
 }
 
 /// The indices below `count` in their order.

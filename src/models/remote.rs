@@ -10,6 +10,7 @@
 
 use crate::base::cancel::CancelToken;
 use crate::base::json::{self, json};
+use crate::base::order;
 use crate::llm::http;
 use crate::llm::message::now_ms;
 use crate::llm::model::Model;
@@ -91,9 +92,8 @@ impl Store {
         let entries: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
         let shelve = |text| Shelved { text, models: OnceLock::new() };
-        let providers = entries.into_iter();
-        let providers = providers.map(|(name, text)| (name, shelve(text)));
-        Ok(Self { providers: providers.collect() })
+        let providers = entries.into_iter().map(|(name, text)| (name, shelve(text)));
+        Ok(Self { providers: order::map(providers) })
     }
 
     /// The fetched models of a provider, if newer than the catalogue; otherwise empty.

@@ -13,7 +13,7 @@ use super::item::{
 use super::pack::Pack;
 use super::{Extent, index};
 use crate::base::file;
-use crate::base::order::Order;
+use crate::base::order::{self, Order};
 use crate::base::thread::Thread;
 use crate::tools::ignore::{Marks, Scope};
 use crate::tools::local::Local;
@@ -326,8 +326,7 @@ impl Tree {
         self.folders.insert(path.to_vec(), folder);
         found.scopes.retain(|known, _| !is_within(known, path));
         let scope = self.scope_of(path, found);
-        let mut old_items: BTreeMap<Vec<u8>, Item> =
-            items.drain(..).map(|item| (item.name.to_bytes().to_vec(), item)).collect();
+        let mut old_items = order::map(items.drain(..).map(|item| (item.name.to_bytes().to_vec(), item)));
         let rules_before = rules_of(&old_items);
         // Rules come first: what appears since they changed is not new.
         names.order_by_key(|entry| !is_rules(entry.file_name().as_bytes()));
