@@ -18,6 +18,7 @@ mod sign_in;
 mod tool;
 
 use crate::base::cancel::CancelToken;
+use crate::base::channel::Sender;
 use crate::base::json::json;
 use crate::base::patience::patience;
 use crate::base::thread::Thread;
@@ -31,7 +32,6 @@ use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
-use crossbeam_channel::Sender;
 pub use find::Found;
 pub use instance::Instance;
 use member::Member;

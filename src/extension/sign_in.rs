@@ -4,12 +4,13 @@ use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
 use crate::base::cancel::CancelToken;
+use crate::base::channel::{Sender, bounded};
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::secret::Secret;
 use crate::runtime::sign_in::{Answer, Entry, Event, Interaction, LentSignIn, Prompt};
-use crossbeam_channel::{Sender, bounded, select};
+use crossbeam_channel::select;
 use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
@@ -91,7 +92,7 @@ impl LentSignIn for RemoteSignIn {
             let open = connection.begin("provider.login", params, None, cancel)?;
             let answer = loop {
                 select! {
-                    recv(news) -> one => match one {
+                    recv(news) -> one => match news.open(one) {
                         Ok(News::Event(event)) => interaction.tell(&event),
                         Ok(News::Prompt(prompt, reply)) => {
                             let cancel = stop.clone();
@@ -114,7 +115,7 @@ impl LentSignIn for RemoteSignIn {
                                 interaction.tell(&event);
                             }
                         }
-                        break connection.answered(answer.ok());
+                        break connection.answered(open.answer.open(answer).ok());
                     }
                     recv(stop.receiver()) -> _ => {
                         connection.give_up(&open);

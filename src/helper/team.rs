@@ -5,6 +5,7 @@ use super::process::{self, Helper};
 use super::task::{NAME, Task};
 use super::r#yield;
 use crate::base::cancel::CancelToken;
+use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::file;
 use crate::base::thread::Thread;
 use crate::runtime::config::Config;
@@ -12,7 +13,7 @@ use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::event::Event;
 use crate::runtime::helpers::{self, Changes, Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::select;
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -336,7 +337,7 @@ impl Slots {
     fn wait(&self, cancel: &CancelToken) -> bool {
         !cancel.is_cancelled()
             && select! {
-                recv(self.free) -> free => free.is_ok(),
+                recv(self.free) -> free => self.free.open(free).is_ok(),
                 recv(cancel.receiver()) -> _ => false,
             }
     }

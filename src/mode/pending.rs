@@ -1,7 +1,8 @@
 //! Requests to the peer that wait for a response, by number.
 
+use crate::base::channel::{Sender, bounded};
 use crate::runtime::CancelToken;
-use crossbeam_channel::{Sender, after, bounded, never, select};
+use crossbeam_channel::{after, never, select};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ pub struct Pending<A> {
     last: AtomicU64,
 }
 
-impl<A> Pending<A> {
+impl<A: Send + 'static> Pending<A> {
     pub fn new() -> Self {
         Self { open: Mutex::default(), last: AtomicU64::new(0) }
     }
@@ -31,7 +32,7 @@ impl<A> Pending<A> {
         self.open().insert(number, sender);
         send(number);
         let answer = select! {
-            recv(answer) -> answer => answer.ok(),
+            recv(answer) -> got => answer.open(got).ok(),
             recv(cancel.receiver()) -> _ => None,
             recv(late) -> _ => None,
         };

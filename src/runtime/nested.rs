@@ -14,6 +14,7 @@ use crate::agent::run::{Fatal, Refusal};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::context::Context;
@@ -24,7 +25,7 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::stream::StreamHandle;
 use crate::session::entry::Custom;
 use crate::wire;
-use crossbeam_channel::{bounded, select};
+use crossbeam_channel::select;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
@@ -312,9 +313,9 @@ impl Session {
                 recv(told) -> taken => {
                     // What was asked for while the command ran comes first.
                     self.run_tasks(listener);
-                    return Ok(taken.unwrap_or_default());
+                    return Ok(told.open(taken).unwrap_or_default());
                 }
-                recv(tasks) -> task => if let Ok(task) = task {
+                recv(tasks) -> task => if let Ok(task) = tasks.open(task) {
                     self.carry_out(task, listener);
                 },
                 recv(root.receiver()) -> _ => return Ok(None),

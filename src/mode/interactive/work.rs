@@ -3,11 +3,12 @@
 use super::card::Weight;
 use super::effect::Effect;
 use super::feed::Feed;
+use crate::base::channel::Receiver;
 use crate::runtime::control::Ticket;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Fatal};
-use crossbeam_channel::{Receiver, select};
+use crossbeam_channel::select;
 use std::sync::Arc;
 
 /// A job that the session's thread runs.
@@ -19,11 +20,11 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Ses
     let tasks = session.control().tasks().clone();
     loop {
         select! {
-            recv(jobs) -> job => match job {
+            recv(jobs) -> job => match jobs.open(job) {
                 Ok(job) => job(&mut session, feed),
                 Err(_) => return session,
             },
-            recv(tasks) -> task => if let Ok(task) = task {
+            recv(tasks) -> task => if let Ok(task) = tasks.open(task) {
                 let before = session.header().id;
                 session.carry_out(task, &mut listener(feed));
                 if session.header().id != before {

@@ -4,13 +4,14 @@ use super::dialog::Dialog;
 use super::field::Prompt;
 use super::host_tool::HostTools;
 use super::reply::Reply;
+use crate::base::channel::{Receiver, Sender};
 use crate::base::thread::Thread;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
-use crossbeam_channel::{Receiver, Sender, TrySendError, select};
+use crossbeam_channel::{TrySendError, select};
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -38,11 +39,11 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Sess
     let tasks = session.control().tasks().clone();
     loop {
         select! {
-            recv(jobs) -> job => match job {
+            recv(jobs) -> job => match jobs.open(job) {
                 Ok(Job { reply, run }) => run(&mut session, output, reply),
                 Err(_) => return session,
             },
-            recv(tasks) -> task => if let Ok(task) = task {
+            recv(tasks) -> task => if let Ok(task) = tasks.open(task) {
                 session.carry_out(task, &mut output.listener());
             },
         }
