@@ -2,6 +2,7 @@
 
 #[cfg_attr(not(feature = "acp"), path = "absent/acp.rs")]
 mod acp;
+mod agents;
 mod argv;
 mod ask;
 mod auth;

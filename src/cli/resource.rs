@@ -1,14 +1,11 @@
-//! `pi skills`, `pi prompts` and `pi agents`: list and check skills, prompt templates and agents.
+//! `pi skills` and `pi prompts`: list and check skills and prompt templates.
 
-use super::flags::{self, Args, Mode};
+use super::flags::{self, Args};
 use super::start::Launch;
-use crate::base::json::json;
 use crate::mode::{exit, report};
 use crate::resources::Diagnostic;
-use crate::resources::agent::{Agent, Agents};
 use crate::runtime::config::Inputs;
 use crate::runtime::expand::Commands;
-use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -21,71 +18,6 @@ const PROMPTS: &str = "\
 Usage: pi prompts [list]     all prompt templates
        pi prompts show NAME  the text of one
 ";
-
-const AGENTS: &str = "\
-Usage: pi agents [list] [--json]     all agents, and the definitions that others take the place of
-       pi agents show NAME [--json]  the definition of one
-";
-
-/// Runs `pi agents`. Returns the exit code.
-pub fn agents(words: &[OsString]) -> u8 {
-    with_inputs(words, AGENTS, |words, args, inputs| {
-        let is_json = args.run.mode == Some(Mode::Json);
-        let (agents, diagnostics) = inputs.agents();
-        diagnostics.iter().for_each(report::warning);
-        match words {
-            [] | ["list"] => Some(super::say::say_plain(&match is_json {
-                true => {
-                    let all = agents.all().iter().map(|agent| json_row(&agents, agent));
-                    format!("{}\n", Value::Array(all.collect()))
-                }
-                false => agents.all().iter().map(|agent| row(&agents, agent)).collect(),
-            })),
-            ["show", name] => Some(match agents.find(name) {
-                Some(agent) if is_json => super::say::say_plain(&format!("{}\n", agent.to_json())),
-                Some(agent) => super::say::say_plain(&page(agent)),
-                None => {
-                    report::error(format_args!("There is no agent {name}. pi agents lists all."));
-                    exit::FAILED
-                }
-            }),
-            _ => None,
-        }
-    })
-}
-
-fn json_row(agents: &Agents, agent: &Agent) -> Value {
-    let mut row = agent.to_json();
-    row["shadowedBy"] = json!(agents.shadowing(agent).map(Agent::origin));
-    row
-}
-
-fn row(agents: &Agents, agent: &Agent) -> String {
-    let shadowed = agents.shadowing(agent).map(|first| format!("; not used: {} counts", first.origin()));
-    let (name, scope, about) = (&agent.name, agent.scope(), &agent.description);
-    format!("{name} ({scope}{}): {about}\n  {}\n", shadowed.unwrap_or_default(), agent.origin())
-}
-
-fn page(agent: &Agent) -> String {
-    let or = |items: Option<&[String]>, otherwise: &str| match items {
-        Some(items) => items.join(", "),
-        None => otherwise.to_owned(),
-    };
-    let some = |items: &'_ [String]| (!items.is_empty()).then(|| items.join(", "));
-    let mut text = format!("{}: {}\n{}\n\n", agent.name, agent.description, agent.origin());
-    let _ = writeln!(text, "Tools: {}", or(agent.tools.as_deref(), "those of the session"));
-    let _ = writeln!(text, "Model: {}", some(&agent.models).unwrap_or_else(|| "that of the session".into()));
-    if let Some(level) = agent.thinking {
-        let _ = writeln!(text, "Thinking: {}", level.name());
-    }
-    let _ = writeln!(text, "Skills: {}", or(agent.skills.as_deref(), "all"));
-    let _ = writeln!(text, "Gives tasks to: {}", some(&agent.spawns).unwrap_or_else(|| "nobody".into()));
-    if let Some(schema) = &agent.output {
-        let _ = writeln!(text, "Result: {schema}");
-    }
-    let _ = writeln!(text, "\n{}", agent.prompt.trim_end());
-    text
-}
 
 /// Runs `pi skills`. Returns the exit code.
 pub fn skills(words: &[OsString]) -> u8 {
@@ -164,7 +96,7 @@ fn with_commands(
 }
 
 /// Calls `run` with the user's words, all arguments, and what they choose. `run` returns `None` for invalid words.
-fn with_inputs(
+pub fn with_inputs(
     words: &[OsString],
     usage: &str,
     run: impl FnOnce(&[&str], &Args, &Inputs) -> Option<u8>,

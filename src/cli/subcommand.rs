@@ -1,10 +1,9 @@
 //! The table of subcommands. Dispatch, `--help`, the manual, the man page and completions follow it.
 
 use super::{
-    auth, bug, completion, config, docs, doctor, export, extension, extensions, jobs, man, mcp, package,
-    resource,
+    agents, auth, bug, completion, config, docs, doctor, export, extension, extensions, jobs, man, mcp,
+    package, resource, sandbox, sessions, undo, update,
 };
-use super::{sandbox, sessions, undo, update};
 use std::ffi::OsString;
 
 /// A subcommand: one row of the table.
@@ -51,7 +50,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     row("config", "[command]", "settings, and what a session is configured by", || vec!["list", "get", "set", "unset", "path", "edit", "context"], config::run),
     row("skills", "[command]", "skills", || vec!["list", "check"], resource::skills),
     row("prompts", "[command]", "prompt templates", || vec!["list", "show"], resource::prompts),
-    row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show"], resource::agents),
+    row("agents", "[command]", "definitions of agents, for helpers", || vec!["list", "show", "import"], agents::run),
     row("extension", "new <name>", "write an extension that works, with a test", || vec!["new", "--lang", "python", "node", "sh", "rust"], extension::run),
     row("extensions", "", "programs that extend pi, as they are loaded", || vec!["--json"], extensions::run),
     row("install", "<source>", "add a package: npm:name, git:host/owner/name", || vec!["--local", "--approve", "--no-approve", "--scripts", "--offline"], package::install),

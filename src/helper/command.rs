@@ -2,6 +2,10 @@
 
 use super::process::Helper;
 use super::r#yield;
+use crate::resources::agent::{Agent, tools_of};
+use crate::runtime::Scoped;
+use crate::runtime::config::Config;
+use crate::runtime::control::Control;
 use crate::tools::process::{lifeline, set_apart};
 use std::ffi::OsString;
 use std::io;
@@ -34,18 +38,23 @@ pub fn command(
 
 /// The pattern for the name of a model in an agent's head. `fast` stands for the model of the setting, otherwise for a
 /// small one of the session's provider, if one is known.
-fn pattern(helper: &Helper<'_>, name: &str) -> Option<String> {
+fn pattern(control: &Control, config: &Config, name: &str) -> Option<String> {
     if name != FAST {
         return Some(name.to_owned());
     }
-    if let Some(pattern) = helper.config.settings.text("helpers.fastModel") {
+    if let Some(pattern) = config.settings.text("helpers.fastModel") {
         return Some(pattern.to_owned());
     }
-    let provider = &helper.control.models().current().provider;
+    let provider = &control.models().current().provider;
     // Another address may not have the models of the provider.
-    let known =
-        FAST_MODELS.iter().find(|(of, _)| of == provider && helper.config.over.model.base_url.is_none());
+    let known = FAST_MODELS.iter().find(|(of, _)| of == provider && config.over.model.base_url.is_none());
     known.map(|(provider, model)| format!("{provider}/{model}"))
+}
+
+/// Returns the first model of an agent's head that can be used.
+pub fn model(control: &Control, config: &Config, agent: &Agent) -> Option<Scoped> {
+    let patterns: Vec<String> = agent.models.iter().flat_map(|name| pattern(control, config, name)).collect();
+    control.models().first_of(&patterns)
 }
 
 fn words(
@@ -72,8 +81,7 @@ fn words(
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
 
     let own = control.models().current();
-    let patterns: Vec<String> = agent.models.iter().flat_map(|name| pattern(helper, name)).collect();
-    let chosen = control.models().first_of(&patterns);
+    let chosen = model(control, config, agent);
     // A fast model is a wish.
     let named: Vec<&str> = agent.models.iter().map(String::as_str).filter(|name| *name != FAST).collect();
     if chosen.is_none() && !named.is_empty() {
@@ -96,20 +104,30 @@ fn words(
 
     let all = control.tools().all();
     let is_there = |name: &str| all.iter().any(|(tool, _)| tool.info().spec.name == name);
+    // The tools that names in the agent's head mean: one, several, or those with a beginning.
+    let named = |name: &String| -> Vec<String> {
+        if let Some(start) = name.strip_suffix('*') {
+            let names = all.iter().map(|(tool, _)| &tool.info().spec.name);
+            return names.filter(|name| name.starts_with(start)).cloned().collect();
+        }
+        tools_of(name, &is_there).into_iter().filter(|name| is_there(name)).map(str::to_owned).collect()
+    };
     let mut tools: Vec<String> = match &agent.tools {
         Some(names) => {
             let missing: Vec<&str> =
-                names.iter().map(String::as_str).filter(|name| !is_there(name)).collect();
+                names.iter().filter(|name| named(name).is_empty()).map(String::as_str).collect();
             if !missing.is_empty() {
                 notes.push(format!("This session has no tool {}", missing.join(", ")));
             }
-            names.iter().filter(|name| is_there(name)).cloned().collect()
+            names.iter().flat_map(named).collect()
         }
         None => {
             let active = all.iter().filter(|(_, is_active)| *is_active);
             active.map(|(tool, _)| tool.info().spec.name.clone()).collect()
         }
     };
+    let forbidden: Vec<String> = agent.excluded.iter().flat_map(named).collect();
+    tools.retain(|name| !forbidden.contains(name));
     // Nobody answers a helper, and only some may give tasks.
     let withheld = ["ask", super::task::NAME];
     tools.retain(|name| !withheld.contains(&name.as_str()));
@@ -167,7 +185,7 @@ fn words(
         ("--no-mcp", !tools.iter().any(|name| name.starts_with("mcp__"))),
         ("--no-skills", only_named),
         ("--no-context-files", over.resources.no_context_files),
-        ("--read-only", over.tools.read_only || control.is_planning()),
+        ("--read-only", over.tools.read_only || control.is_planning() || agent.is_read_only),
     ];
     words.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| OsString::from(flag)));
     words.extend(config.confinement(helper.cwd, notes)?);

@@ -12,6 +12,7 @@
 
 mod command;
 pub mod isolate;
+mod place;
 mod process;
 mod report;
 mod task;

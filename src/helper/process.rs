@@ -1,8 +1,9 @@
 //! One helper: its process, from the task to the report.
 
 use super::command;
+use super::place::Slot;
 use super::task::{self, Task};
-use super::team::{DEPTH_MAX, Orders, Original, Row, Slot, Team};
+use super::team::{DEPTH_MAX, Orders, Original, Row, Team};
 use super::r#yield::{self, Yielded};
 use crate::agent::tool::ToolInfo;
 use crate::base::cancel::CancelToken;

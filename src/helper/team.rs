@@ -1,11 +1,12 @@
 //! The helpers of a session: how many work at once, their names, and where their answers are kept.
 
+use super::command;
 use super::isolate::{Copy, Source, Terms};
+use super::place::{Places, Slots};
 use super::process::{self, Helper};
 use super::task::{NAME, Task};
 use super::r#yield;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::file;
 use crate::base::thread::Thread;
 use crate::runtime::config::Config;
@@ -13,7 +14,6 @@ use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::event::Event;
 use crate::runtime::helpers::{self, Changes, Member, Report, Status};
 use crate::tools::{OutputDir, artifact};
-use crossbeam_channel::select;
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const NAME_MAX: usize = 48;
 
 pub struct Team {
     control: WeakControl,
-    slots: Slots,
+    places: Places,
     /// Names in use, in lower case.
     names: Mutex<HashSet<String>>,
     /// The turn to take over changes.
@@ -74,10 +74,9 @@ impl Original {
 
 impl Team {
     pub fn new(control: &Control) -> Self {
-        let concurrency = control.config().settings.count("helpers.concurrency").clamp(1, 64);
         Self {
             control: control.downgrade(),
-            slots: Slots::new(usize::try_from(concurrency).unwrap_or(1)),
+            places: Places::new(&control.config().settings),
             names: Mutex::default(),
             taking_over: Slots::new(1),
         }
@@ -156,7 +155,10 @@ impl Team {
             return row.end(Status::Failed, &format!("The output schema cannot be used: {fault}"));
         }
         let member = row.member();
-        let Some(slot) = self.slots.take(&member.cancel) else {
+        let model = command::model(row.control, config, agent).map(|chosen| chosen.model);
+        let model = model.unwrap_or_else(|| row.control.models().current());
+        let slots = self.places.of(&model, &config.services, &member.cancel);
+        let Some(slot) = slots.take(&member.cancel) else {
             return row.end(Status::Aborted, "It had not begun");
         };
         let outputs = &*config.workspace.outputs;
@@ -313,72 +315,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Places for helpers that work at once.
-struct Slots {
-    free: Receiver<()>,
-    back: Sender<()>,
-}
-
-impl Slots {
-    fn new(count: usize) -> Self {
-        let (back, free) = bounded(count);
-        // There is room for all of them.
-        for _ in 0..count {
-            let _ = back.try_send(());
-        }
-        Self { free, back }
-    }
-
-    /// Waits for a place. `None` if cancelled.
-    fn take(&self, cancel: &CancelToken) -> Option<Slot<'_>> {
-        self.wait(cancel).then(|| Slot { slots: self, lent: Mutex::new(0) })
-    }
-
-    fn wait(&self, cancel: &CancelToken) -> bool {
-        !cancel.is_cancelled()
-            && select! {
-                recv(self.free) -> free => self.free.open(free).is_ok(),
-                recv(cancel.receiver()) -> _ => false,
-            }
-    }
-}
-
-/// The place of a helper, given back when it ends.
-pub struct Slot<'a> {
-    slots: &'a Slots,
-    /// Calls during which the place is lent to the helper's own helpers.
-    lent: Mutex<usize>,
-}
-
-impl Slot<'_> {
-    /// Lends the place while `work` runs, for the helpers that it waits for.
-    pub fn lend<T>(&self, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
-        let lent = || self.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut lent = lent();
-            if *lent == 0 {
-                let _ = self.slots.back.try_send(());
-            }
-            *lent += 1;
-        }
-        let result = work();
-        let mut lent = lent();
-        // Without the place nothing is to be given back later.
-        if *lent > 1 || self.slots.wait(cancel) {
-            *lent -= 1;
-        }
-        result
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        if *self.lent.lock().unwrap_or_else(PoisonError::into_inner) == 0 {
-            let _ = self.slots.back.try_send(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,29 +332,5 @@ mod tests {
             assert_eq!((text(given), path(given)), (expected.to_owned(), expected.into()));
         }
         assert_eq!(text("cp a /c/2/tree/secret/; ls /c/2/tree"), "cp a /proj/secret/; ls /proj");
-    }
-
-    #[test]
-    fn a_place_is_lent_once_and_given_back_once() {
-        let (slots, cancel) = (Slots::new(1), CancelToken::new());
-        let slot = slots.take(&cancel).unwrap();
-        assert_eq!(slots.free.len(), 0);
-        slot.lend(&cancel, || {
-            assert_eq!(slots.free.len(), 1);
-            slot.lend(&cancel, || drop(slots.take(&cancel)));
-            assert_eq!(slots.free.len(), 1);
-        });
-        assert_eq!(slots.free.len(), 0);
-        drop(slot);
-        assert_eq!(slots.free.len(), 1);
-        let slot = slots.take(&cancel).unwrap();
-        // While the place is lent, somebody takes it for good, and the work is cancelled.
-        slot.lend(&cancel, || {
-            slots.free.recv().unwrap();
-            cancel.cancel();
-        });
-        drop(slot);
-        assert_eq!(slots.free.len(), 0);
-        assert!(slots.take(&cancel).is_none());
     }
 }

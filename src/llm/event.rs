@@ -121,8 +121,8 @@ pub enum ErrorKind {
     Aborted,
     /// The key is missing or was rejected.
     Auth,
-    /// The request could not be built (unknown API, invalid model or header), or the server called it
-    /// invalid.
+    /// The request could not be built (unknown API, invalid model or header), the server called it invalid, or
+    /// its certificate is not trusted.
     Request,
     /// A failure of name lookup, connection or TLS, or a body that was cut off.
     Transport,

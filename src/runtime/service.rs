@@ -11,13 +11,17 @@ use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::llm::secret::Vault;
-use crate::models::Registry;
+use crate::models::{Registry, local};
 use crate::resources::settings::{Compaction, Retry, Settings};
 use crate::wire::faux;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Time limit for asking a server on this machine how many requests it answers at once.
+const SLOTS_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Clone)]
 pub struct Services {
@@ -132,6 +136,18 @@ impl Services {
     /// True if there is a key for `provider`.
     pub fn usable(&self, provider: &str) -> bool {
         self.credentials.has(provider, &self.registry.configured(provider, None))
+    }
+
+    /// True if the server of `model` is on this machine.
+    pub fn is_on_this_machine(&self, model: &Model) -> bool {
+        local::is_loopback(&model.base_url)
+    }
+
+    /// Asks the server of `model` how many requests it answers at once; `None` if it does not say.
+    pub fn slots(&self, model: &Model, cancel: &CancelToken) -> Option<usize> {
+        let configured = self.registry.configured(&model.provider, Some(&model.id));
+        let resolved = self.credentials.resolve(model, &configured, cancel).ok()?;
+        local::slots(model, resolved.key, SLOTS_WAIT, cancel)
     }
 
     /// Returns an error if a request to `model` is known to be impossible. Runs no command to find out.

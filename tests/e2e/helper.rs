@@ -1,6 +1,6 @@
 //! Helpers: the `task` tool, and the agents that it starts.
 
-use crate::agent::{World, lines};
+use crate::agent::{Outcome, World, lines};
 use crate::server::{Reply, Server, gate};
 use serde_json::{Value, json};
 use std::fs;
@@ -178,13 +178,40 @@ fn no_more_helpers_work_at_once_than_the_setting_says() {
     let (world, server, _helpers) = world(replies, [("a", done("one")), ("b", done("two"))]);
     world.write_config("settings.json", r#"{"helpers": {"concurrency": 1}, "retry": {"enabled": false}}"#);
     let run = world.pi().args(PRINT).args(["--mode", "json", "go"]).run().success();
+    assert_eq!(most_running(&run), 1);
+    let result = server.requests()[1].last_text();
+    assert!(result.contains("one") && result.contains("two"), "{result}");
+}
+
+/// The largest number of helpers that events of JSON mode show at work.
+fn most_running(run: &Outcome) -> usize {
     let running = run.events().into_iter().map(|event| {
         let helpers = event["partialResult"]["details"]["helpers"].as_array().cloned().unwrap_or_default();
         helpers.iter().filter(|helper| helper["status"] == "running").count()
     });
-    assert_eq!(running.max(), Some(1));
-    let result = server.requests()[1].last_text();
-    assert!(result.contains("one") && result.contains("two"), "{result}");
+    running.max().unwrap_or(0)
+}
+
+#[test]
+fn a_server_on_this_machine_says_how_many_helpers_it_serves_at_once() {
+    let script =
+        || [tasks(&["general", "general"]), yields(&json!({"result": "r"})), yields(&json!({"result": "r"}))];
+    let (world, server, _) = self::world(script().into_iter().chain([Reply::text("ok")]), []);
+    server.have_slots(1);
+    let run = world.pi().args(PRINT).args(["--mode", "json", "go"]).run().success();
+    assert_eq!(most_running(&run), 1);
+    assert_eq!(server.requests().len(), 4);
+    // What the user has chosen holds: the second one asks while the first one waits for its answer.
+    let (open, held) = gate();
+    let slow = Reply::stream().then_wait(held).then_tool(0, "y", "yield", &json!({"result": "r"}));
+    let [given, _, quick] = script();
+    let (world, server, _) = self::world([given, slow, quick, Reply::text("ok")], []);
+    server.have_slots(1);
+    world.write_config("settings.json", r#"{"helpers": {"concurrency": 2}}"#);
+    let run = world.pi().args(PRINT).args(["go"]).spawn();
+    server.wait_for(3);
+    open.send(()).unwrap();
+    run.wait().success().stdout_is("ok\n");
 }
 
 #[test]
@@ -335,6 +362,43 @@ fn rules_of_the_session_hold_for_its_helpers() {
         assert!(result.contains(told), "{result}");
         assert!(!world.work().join("made").exists());
     }
+}
+
+#[test]
+fn agents_of_other_programs_are_read_when_asked() {
+    let (world, server, _) =
+        self::world([tasks(&["checker"]), yields(&json!({"result": "checked"})), Reply::text("ok")], []);
+    let claude = "---\nname: checker\ndescription: Checks\ntools: Read, Glob, Bash(git log:*)\nmodel: inherit\n---\nCheck.\n";
+    fs::create_dir_all(world.home().join(".claude/agents")).unwrap();
+    fs::write(world.home().join(".claude/agents/checker.md"), claude).unwrap();
+    world.write(".claude/agents/ours.md", "---\nname: ours\ndescription: Ours\n---\n");
+    let import = |words: &str| world.pi().words("agents import").words(words).run();
+    let list = import("").success().stdout;
+    assert!(list.contains("/.claude/agents, 1 agent\n  not read: pi agents import claude\n"), "{list}");
+    assert!(list.contains("  not read: pi agents import claude -l\n"), "{list}");
+    // Never silently.
+    assert!(!world.pi().words("agents").run().success().stdout.contains("checker"));
+    import("nothing").fails_with(1).stderr_has("nothing is not known; known are claude, ");
+    import("cursor").fails_with(1).stderr_has("cursor has no agents of yours");
+    import("claude").success().stdout_has("is read from now on");
+    import("claude").success().stdout_has("is read already");
+    import("claude -l --no-approve").fails_with(1).stderr_has("not trusted");
+    import("claude -l --approve").success().stdout_has("is read from now on");
+    let listed = |words: &str| world.pi().words("agents").words(words).run().success().stdout;
+    assert!(listed("--approve").contains("ours (project): Ours"));
+    assert!(!listed("--no-approve").contains("ours"));
+    assert!(listed("--no-approve").contains("checker (user): Checks"));
+
+    world.pi().words("--model mock/m1 --tools +task -p go").run().success();
+    let requests = server.requests();
+    let tools = requests[1].body["tools"].to_string();
+    assert!(requests[1].messages()[0]["content"].to_string().contains("Check."));
+    assert!(
+        tools.contains("\"read\"") && tools.contains("\"find\"") && !tools.contains("\"bash\""),
+        "{tools}"
+    );
+    let told = requests[2].last_text();
+    assert!(told.contains("[This session has no tool Bash(git log:*)]"), "{told}");
 }
 
 #[test]

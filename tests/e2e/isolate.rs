@@ -2,7 +2,7 @@
 
 use crate::agent::World;
 use crate::helper::{done, world};
-use crate::server::{Reply, gate};
+use crate::server::{PATIENCE, Reply, gate};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -191,6 +191,29 @@ fn an_abort_leaves_the_copy_and_a_stop_makes_a_branch() {
         assert_eq!(copies(&world), usize::from(op == "abort"));
         client.close().unwrap();
     }
+}
+
+#[test]
+fn what_an_abort_leaves_of_a_copy_that_was_being_made_is_removed() {
+    let (world, _server, _helpers) = world([isolated(&["a"]), Reply::text("ok")], [("a", worker("true"))]);
+    for number in 0..3000 {
+        world.write(&format!("{}/{number}", number % 50), "x");
+    }
+    let mut client = crate::rpc::client(&world, "--model mock/m1 --tools bash,task");
+    client.prompt("go").unwrap();
+    client.events_until("tool_execution_start").unwrap();
+    client.abort().unwrap();
+    let events = client.wait_until_settled().unwrap();
+    let end = events.iter().find(|event| event["type"] == "tool_execution_end").unwrap();
+    let text = end["result"]["content"][0]["text"].as_str().unwrap();
+    // A slow test may have come when the copy was complete.
+    let expected = usize::from(text.contains("kept in /"));
+    let start = std::time::Instant::now();
+    while copies(&world) != expected && start.elapsed() < PATIENCE {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert_eq!(copies(&world), expected);
+    client.close().unwrap();
 }
 
 #[test]

@@ -186,6 +186,8 @@ struct Shared {
     stop: AtomicBool,
     connections: AtomicUsize,
     lists_models: AtomicBool,
+    /// Requests that it says it answers at once; 0 if it does not say.
+    slots: AtomicUsize,
 }
 
 impl Server {
@@ -210,6 +212,7 @@ impl Server {
             stop: false.into(),
             connections: 0.into(),
             lists_models: false.into(),
+            slots: 0.into(),
         });
         let server = shared.clone();
         thread::spawn(move || {
@@ -228,6 +231,11 @@ impl Server {
     /// From now on it says which models it has, as servers on the same machine do.
     pub fn list_models(&self) {
         self.shared.lists_models.store(true, SeqCst);
+    }
+
+    /// From now on it says that it is llama.cpp, and how many requests it answers at once.
+    pub fn have_slots(&self, count: usize) {
+        self.shared.slots.store(count, SeqCst);
     }
 
     pub fn port(&self) -> u16 {
@@ -282,7 +290,11 @@ impl Shared {
                 self.arrived.notify_all();
             }
             let lists = !is_post && path.ends_with("/v1/models");
-            let reply = if lists && self.lists_models.load(SeqCst) {
+            let slots = self.slots.load(SeqCst);
+            let reply = if !is_post && slots > 0 && path.starts_with("/props") {
+                let props = json!({"default_generation_settings": {"n_ctx": 16384}, "total_slots": slots});
+                Some(Reply::status(200, "application/json", &props.to_string()))
+            } else if lists && self.lists_models.load(SeqCst) {
                 let models = json!({"object": "list", "data": [{"id": "tiny", "max_model_len": 16384}]});
                 Some(Reply::status(200, "application/json", &models.to_string()))
             } else if is_scripted {

@@ -20,6 +20,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
 use crate::base::order::Order;
+use crate::base::thread::Thread;
 use crate::runtime::helpers::{Changes, names};
 use crate::tools::merge::merge;
 use crate::tools::mutation;
@@ -114,6 +115,16 @@ impl Copy {
         });
         match made {
             Ok(notes) => Ok((copy, notes)),
+            // An abort does not wait until thousands of files are gone. What a process that ends leaves is a forgotten
+            // copy, which `pi sessions prune` finds.
+            Err(error) if cancel.is_cancelled() => {
+                let remove = move || {
+                    let copy = copy;
+                    let _ = folder::remove(&copy.folder);
+                };
+                let _ = Thread::named("copy-removal").start(remove);
+                Err(error)
+            }
             Err(error) => {
                 let _ = folder::remove(&copy.folder);
                 Err(error)

@@ -117,11 +117,11 @@ pub(super) fn transport(error: &Error, target: &Target, phase: Phase, trust: &Tr
     match error {
         Error::Io(error) => {
             if let Some(error) = inner::<rustls::Error>(error) {
-                return say(ErrorKind::Transport, tls(error, target, trust));
+                return tls(error, target, trust);
             }
             say(ErrorKind::Transport, io_text(error, target, phase))
         }
-        Error::Rustls(error) => say(ErrorKind::Transport, tls(error, target, trust)),
+        Error::Rustls(error) => tls(error, target, trust),
         Error::HostNotFound => say(ErrorKind::Transport, no_host(target)),
         Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
             say(ErrorKind::Timeout, no_connection(target, "timed out"))
@@ -215,8 +215,15 @@ fn no_connection(target: &Target, why: &str) -> String {
     format!("connection error: cannot connect to {server}: {why}; {advice}")
 }
 
-fn tls(error: &rustls::Error, target: &Target, trust: &Trust) -> String {
+/// The error of a TLS handshake. A wrong certificate or a server without TLS is as wrong the next time, so that such
+/// a request is not tried again.
+fn tls(error: &rustls::Error, target: &Target, trust: &Trust) -> StreamError {
     let server = target.server();
+    let kind = match error {
+        rustls::Error::InvalidCertificate(_)
+        | rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => ErrorKind::Request,
+        _ => ErrorKind::Transport,
+    };
     let text = match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer => format!(
@@ -238,10 +245,13 @@ fn tls(error: &rustls::Error, target: &Target, trust: &Trust) -> String {
         ),
         other => format!("TLS with {server} failed: {other}"),
     };
-    match trust.problems() {
-        [] => text,
-        problems => format!("{text} ({})", problems.join("; ")),
-    }
+    StreamError::new(
+        kind,
+        match trust.problems() {
+            [] => text,
+            problems => format!("{text} ({})", problems.join("; ")),
+        },
+    )
 }
 
 /// Cuts text to one line of at most `limit` characters: white space becomes one space, control characters are

@@ -185,6 +185,12 @@ pub(super) fn is_llama_props(props: &Value) -> bool {
     props.get("default_generation_settings").is_some_and(Value::is_object)
 }
 
+/// Number of requests that a llama.cpp server answers at once, in its `/props`.
+pub(super) fn llama_slots(props: &Value) -> Option<usize> {
+    let slots = props.get("total_slots").filter(|_| is_llama_props(props))?.as_u64()?;
+    usize::try_from(slots).ok().filter(|slots| *slots > 0)
+}
+
 /// Reads llama.cpp's `/props`.
 pub(super) fn llama_props(props: &Value, model: &mut Listed) {
     if !is_llama_props(props) {

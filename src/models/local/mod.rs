@@ -25,12 +25,14 @@ mod answer;
 mod owner;
 mod probe;
 
+use crate::base::cancel::CancelToken;
 use crate::base::channel;
 use crate::base::env::Env;
 use crate::base::json::json;
 use crate::base::order::Order;
 use crate::base::thread::Thread;
 use crate::llm::model::{Model, shown_url};
+use crate::llm::secret::Secret;
 pub use address::{LLAMA_KEY, api_url, is_configured, is_loopback, key_variable};
 use address::{Target, targets};
 use answer::Listed;
@@ -214,6 +216,14 @@ impl Found {
     }
 }
 
+/// Asks the llama.cpp server of `model` how many requests it answers at once. `None` if another server, or nobody,
+/// answers within `limit`.
+pub fn slots(model: &Model, key: Option<Secret>, limit: Duration, cancel: &CancelToken) -> Option<usize> {
+    let probe = Probe::new(&address::root(&model.base_url), key, Instant::now() + limit, cancel);
+    // Only a router reads the name.
+    answer::llama_slots(&probe.get(&format!("/props?model={}", probe::encode(&model.id)))?)
+}
+
 /// Probes all addresses for at most `limit`. Servers of other users must be in `allowed`.
 pub fn discover(env: &Env, limit: Duration, allowed: &Allowed) -> Found {
     let mut targets = targets(env);
@@ -255,7 +265,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     for (rank, target) in targets.into_iter().enumerate() {
         let (sender, env) = (sender.clone(), env.clone());
         let work = move || {
-            let probe = Probe::new(&target.root, target.key.clone(), deadline);
+            let probe = Probe::new(&target.root, target.key.clone(), deadline, &CancelToken::new());
             // The channel has room for all answers, so that a late thread does not block.
             let offers = survey(&target, &probe, &env);
             let refusal = offers.is_empty().then(|| refusal(&target, &probe)).flatten();

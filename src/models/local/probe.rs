@@ -14,14 +14,15 @@ pub(super) struct Probe {
     root: String,
     bearer: Option<String>,
     deadline: Instant,
+    cancel: CancelToken,
     /// Status and body of the server's error response to the model list request.
     refusal: OnceLock<(u16, String)>,
 }
 
 impl Probe {
-    pub fn new(root: &str, key: Option<Secret>, deadline: Instant) -> Self {
+    pub fn new(root: &str, key: Option<Secret>, deadline: Instant, cancel: &CancelToken) -> Self {
         let bearer = key.map(|key| format!("Bearer {}", key.expose()));
-        Self { root: root.to_owned(), bearer, deadline, refusal: OnceLock::new() }
+        Self { root: root.to_owned(), bearer, deadline, cancel: cancel.clone(), refusal: OnceLock::new() }
     }
 
     /// Status and body of the first error response.
@@ -61,10 +62,9 @@ impl Probe {
         let url = format!("{}{path}", self.root);
         let bearer = self.bearer.as_deref();
         let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", *bearer)).collect();
-        let cancel = CancelToken::new();
         let reply = match body {
-            None => http::get(&url, &headers, left, &cancel),
-            Some(body) => http::post(&url, &headers, body.as_bytes(), left, &cancel),
+            None => http::get(&url, &headers, left, &self.cancel),
+            Some(body) => http::post(&url, &headers, body.as_bytes(), left, &self.cancel),
         };
         let reply = reply.ok()?;
         if !reply.is_ok() {

@@ -57,10 +57,10 @@ fn a_root_of_ones_own_is_trusted_beside_the_others() {
         }
     }
     let asker = Asker::new(secure(&server, "localhost"));
-    asker.ask().failed(ErrorKind::Transport, &["not trusted", "SSL_CERT_FILE", "localhost"]);
+    asker.ask().failed(ErrorKind::Request, &["not trusted", "SSL_CERT_FILE", "localhost"]);
 
     let asker = Asker::with_env(secure(&server, "localhost"), &[("SSL_CERT_FILE", "/no/such.pem")]);
-    asker.ask().failed(ErrorKind::Transport, &["not trusted", "SSL_CERT_FILE=/no/such.pem: No such file"]);
+    asker.ask().failed(ErrorKind::Request, &["not trusted", "SSL_CERT_FILE=/no/such.pem: No such file"]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn plain_http_on_a_tls_port_and_the_other_way_round() {
         connection.send("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
     });
     let outcome = Asker::new(secure(&answering, "127.0.0.1")).ask();
-    outcome.failed(ErrorKind::Transport, &["does not speak TLS", "http://"]);
+    outcome.failed(ErrorKind::Request, &["does not speak TLS", "http://"]);
 
     let tls = serve_tls(sized(ANSWER));
     let outcome = Asker::new(tls.url("/")).ask();
@@ -254,7 +254,7 @@ fn a_proxy_gets_a_connect_and_its_credentials_show_nowhere() {
 
     // Through the proxy to a certificate for another name: the tunnel stands, TLS does not.
     let asker = Asker::with_env("https://model.test/v1", &env);
-    asker.ask().failed(ErrorKind::Transport, &["model.test", "another name"]);
+    asker.ask().failed(ErrorKind::Request, &["model.test", "another name"]);
     assert_eq!(asked.lock().unwrap()[0].line, "CONNECT model.test:443 HTTP/1.1");
 
     let refusing = serve_and_close("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
