@@ -192,6 +192,26 @@ fn programs_are_started_in_few_places() {
 }
 
 #[test]
+fn what_costs_code_for_each_type_has_one_place() {
+    let elsewhere = [
+        (r"thread::Builder::new", "base/thread.rs"),
+        (r"serde_json::(json!|json;|\{[^}]*\bjson\b)", "base/json.rs"),
+    ];
+    let elsewhere = elsewhere.map(|(text, place)| (Regex::new(text).unwrap(), place));
+    for (path, text) in sources() {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+        // A client is a file of its own, and a template begins another program.
+        if ["src/base/", "src/client/", "src/cli/extension/template/"].iter().any(|own| name.starts_with(own))
+        {
+            continue;
+        }
+        for (text_elsewhere, place) in &elsewhere {
+            assert!(!text_elsewhere.is_match(&text), "{name} does what {place} is for");
+        }
+    }
+}
+
+#[test]
 fn the_top_level_stays_small() {
     const KNOWN: &[&str] = &[
         ".ci",
