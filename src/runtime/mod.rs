@@ -25,6 +25,7 @@ pub mod hook;
 pub mod image;
 pub mod job;
 pub mod limit;
+mod llama;
 mod local_servers;
 mod model;
 pub mod nested;

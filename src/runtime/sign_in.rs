@@ -7,14 +7,18 @@ use crate::base::cancel::CancelToken;
 use crate::base::order::Order;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::Model;
-use crate::models::{Configured, resolve};
+use crate::models::{Configured, local, resolve};
 use crate::resources::settings::{self, Settings};
 use crate::session::id;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::auth::oauth::SignIn;
 
 pub use crate::auth::oauth::{Answer, Choice, Entry, Event, Interaction, LentSignIn, Prompt};
+
+/// Time limit for asking a server that was signed in to for its models.
+const FINDING_MAX: Duration = Duration::from_secs(2);
 
 /// The UUID of this installation, if the sign-in of `provider` requires it. Created on first use and kept in the
 /// user's settings as `deviceId`.
@@ -120,10 +124,12 @@ impl SignIns<'_> {
             if let Some(flow) = &flow {
                 methods.push(method(Way::SignIn, flow.label()));
             }
+            // The sign-in to a llama.cpp server asks for its key, too.
+            let takes_none_beside = id == local::LLAMA_CPP;
             // As in the reference, a provider that an extension signs in to takes a key if it has a place for one.
             let takes_none =
                 matches!(flow, Some(SignIn::Lent(_))) && row.is_none() && configured.api_key.is_none();
-            if provider::takes_key(&id) && !takes_none {
+            if provider::takes_key(&id) && !takes_none && !takes_none_beside {
                 methods.push(method(Way::Key, ""));
             }
         }
@@ -153,6 +159,9 @@ impl SignIns<'_> {
         let device =
             device_for(credentials, provider, &configured, &config.settings).map_err(Failure::Because)?;
         credentials.sign_in(provider, &configured, device.as_deref(), interaction, cancel)?;
+        if local::is_provider(provider) {
+            self.control.models().find_local(FINDING_MAX);
+        }
         self.use_allowed_models();
         Ok(())
     }

@@ -3,6 +3,8 @@
 use crate::agent::World;
 use crate::screen::{ENTER, Screen};
 use crate::server::{Reply, Server};
+use serde_json::{Value, json};
+use std::fs;
 
 #[test]
 fn a_server_on_this_machine_is_the_default_without_a_key() {
@@ -36,13 +38,33 @@ fn a_local_model_can_be_named() {
     pi.run().fails_with(1).stderr_has("tiny");
 }
 
+#[test]
+fn a_llama_cpp_server_is_signed_in_to_by_its_address() {
+    let world = World::new();
+    let server = Server::start([Reply::text("one")]);
+    let login = |world: &World| {
+        let url = format!("http://127.0.0.1:{}/v1/", server.port());
+        world.pi().words("auth login llama.cpp").env("LLAMA_BASE_URL", &url).run()
+    };
+    // Nothing is stored that does not answer.
+    login(&world).fails_with(1);
+    assert!(!world.agent_dir().join("auth.json").exists());
+    server.list_models();
+    login(&world).success();
+    let stored: Value =
+        serde_json::from_slice(&fs::read(world.agent_dir().join("auth.json")).unwrap()).unwrap();
+    let url = format!("http://127.0.0.1:{}", server.port());
+    assert_eq!(stored, json!({"llama.cpp": {"type": "api_key", "env": {"LLAMA_BASE_URL": url}}}));
+    world.pi().words("--model llama.cpp/tiny -p hi").run().success().stdout_is("one\n");
+}
+
 /// The entry that `/login llama.cpp` of the TypeScript pi writes, and the models of its sessions.
 #[test]
 fn a_llama_cpp_server_of_auth_json_has_models_under_its_own_name() {
     let world = World::new();
     let server = Server::start([Reply::text("one"), Reply::text("two")]);
     server.list_models();
-    let entry = serde_json::json!({"llama.cpp": {"type": "api_key", "key": "sesame",
+    let entry = json!({"llama.cpp": {"type": "api_key", "key": "sesame",
         "env": {"LLAMA_BASE_URL": format!("http://127.0.0.1:{}", server.port())}}});
     world.write_config("auth.json", &entry.to_string());
     world.pi().words("--list-models llama").run().success().stdout_has("llama.cpp  tiny");

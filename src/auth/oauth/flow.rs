@@ -41,8 +41,16 @@ impl Flow<'_> {
 
     /// Asks the user for a line of text. If nobody can be asked, returns an empty line.
     pub(super) fn line(&self, message: &str, placeholder: &str) -> Result<String, StreamError> {
-        let prompt = Prompt::Text { message: message.to_owned(), placeholder: placeholder.to_owned() };
-        match self.interaction.ask(&prompt, self.wire.cancel) {
+        self.typed(&Prompt::Text { message: message.to_owned(), placeholder: placeholder.to_owned() })
+    }
+
+    /// Asks the user for a text that is typed unseen. If nobody can be asked, returns an empty one.
+    pub(super) fn secret(&self, message: &str) -> Result<String, StreamError> {
+        self.typed(&Prompt::Secret { message: message.to_owned() })
+    }
+
+    fn typed(&self, prompt: &Prompt) -> Result<String, StreamError> {
+        match self.interaction.ask(prompt, self.wire.cancel) {
             Answer::Text(line) => Ok(line.trim().to_owned()),
             Answer::Nobody => Ok(String::new()),
             Answer::Cancelled => Err(cancelled()),

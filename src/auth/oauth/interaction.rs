@@ -45,6 +45,10 @@ pub enum Prompt {
         message: String,
         placeholder: String,
     },
+    /// A text that is typed unseen.
+    Secret {
+        message: String,
+    },
     /// A choice; the answer is the `id` of an option.
     Select {
         message: String,

@@ -28,6 +28,7 @@ mod flow;
 mod form;
 mod interaction;
 mod lent;
+mod llama;
 mod meta;
 mod method;
 mod openrouter;

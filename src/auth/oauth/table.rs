@@ -10,7 +10,7 @@ use super::entry::failed;
 use super::method::{Engine, Method, Renewal, Way, no_base_url};
 use super::token::Lifetime;
 use super::wire::{Wire, web_address};
-use super::{anthropic, chatgpt, codex, copilot, meta, openrouter};
+use super::{anthropic, chatgpt, codex, copilot, llama, meta, openrouter};
 use crate::llm::event::StreamError;
 use crate::llm::http::is_loopback;
 use serde_json::Value;
@@ -224,6 +224,12 @@ pub(super) static METHODS: &[Method] = &[
         ways: &[Way { id: "device-code", flow: Engine::Own(meta::login) }],
         renewal: Renewal::Own(meta::renew),
         otherwise: "An API key works too: set META_API_KEY",
+        ..METHOD
+    },
+    Method {
+        provider: "llama.cpp",
+        label: "the address of a server",
+        ways: &[Way { id: "address", flow: Engine::Own(llama::login) }],
         ..METHOD
     },
     Method {

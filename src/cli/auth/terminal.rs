@@ -108,6 +108,13 @@ impl Interaction for Console {
                 true => self.line(&format!("{message} [{placeholder}]"), cancel),
                 false => Answer::Nobody,
             },
+            Prompt::Secret { message } => match self.is_terminal {
+                true => match self.secret(message, cancel) {
+                    Ok(Some(text)) => Answer::Text(text),
+                    Ok(None) | Err(_) => Answer::Cancelled,
+                },
+                false => Answer::Nobody,
+            },
             Prompt::Code { message, .. } => self.line(message, cancel),
             Prompt::Select { message, options } => {
                 let wanted = self.method.as_deref();

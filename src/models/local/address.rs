@@ -6,9 +6,10 @@ use crate::llm::secret::Secret;
 
 pub(super) const OLLAMA: &str = "http://127.0.0.1:11434";
 /// `llama serve`, and `llama-server`.
-pub(super) const LLAMA_CPP: [&str; 2] = ["http://127.0.0.1:9931", "http://127.0.0.1:8080"];
+pub const LLAMA_DEFAULT: &str = "http://127.0.0.1:9931";
+pub(super) const LLAMA_CPP: [&str; 2] = [LLAMA_DEFAULT, "http://127.0.0.1:8080"];
 /// The variables for the address of a llama.cpp server, and for its key.
-pub(super) const LLAMA_URL: &str = "LLAMA_BASE_URL";
+pub const LLAMA_URL: &str = "LLAMA_BASE_URL";
 pub const LLAMA_KEY: &str = "LLAMA_API_KEY";
 pub(super) const LM_STUDIO: &str = "http://127.0.0.1:1234";
 pub(super) const VLLM: &str = "http://127.0.0.1:8000";

@@ -24,6 +24,7 @@ mod address;
 mod answer;
 mod owner;
 mod probe;
+pub mod router;
 
 use crate::base::cancel::CancelToken;
 use crate::base::channel;
@@ -33,7 +34,7 @@ use crate::base::order::Order;
 use crate::base::thread::Thread;
 use crate::llm::model::{Model, shown_url};
 use crate::llm::secret::Secret;
-pub use address::{LLAMA_KEY, api_url, is_configured, is_loopback, key_variable};
+pub use address::{LLAMA_DEFAULT, LLAMA_KEY, LLAMA_URL, api_url, is_configured, is_loopback, key_variable};
 use address::{Target, targets};
 use answer::Listed;
 use owner::Listeners;

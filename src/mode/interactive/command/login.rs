@@ -90,22 +90,33 @@ pub fn begin(app: &mut App, method: SignInMethod) {
     if method.way == Way::Key {
         return app.open(KeyEntry::new(method));
     }
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let cancel = app.threads.cancel.child();
-    let by_screen = ByScreen { feed: app.threads.feed.clone(), number };
-    app.open(SignIn::new(&method.name, number, cancel.clone()));
     let control = app.control.clone();
-    app.find_out("sign-in", move || {
-        let done = control.sign_ins().sign_in(&method.provider, &by_screen, &cancel);
-        by_screen.post(SignInNews::Over);
-        match done {
+    talk(app, format!("Login to {}", method.name), move |interaction, cancel| {
+        match control.sign_ins().sign_in(&method.provider, interaction, cancel) {
             Ok(()) => Effect::SignedIn { provider: method.provider, name: method.name, way: Way::SignIn },
             Err(Failure::Cancelled) => Effect::Draw,
             Err(Failure::Because(reason)) => {
                 Effect::Say(Weight::Error, format!("Failed to login to {}: {reason}", method.name))
             }
         }
+    });
+}
+
+/// Opens a dialog, and runs `work` beside it, which says and asks things in it.
+pub fn talk(
+    app: &mut App,
+    title: String,
+    work: impl FnOnce(&dyn Interaction, &CancelToken) -> Effect + Send + 'static,
+) {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let cancel = app.threads.cancel.child();
+    let by_screen = ByScreen { feed: app.threads.feed.clone(), number };
+    app.open(SignIn::new(title, number, cancel.clone()));
+    app.find_out("talk", move || {
+        let done = work(&by_screen, &cancel);
+        by_screen.post(SignInNews::Over);
+        done
     });
 }
 
@@ -362,7 +373,7 @@ mod tests {
 
     fn open(bench: &mut Bench) -> (CancelToken, ByScreen) {
         let cancel = CancelToken::new();
-        bench.app.open(SignIn::new("Mock", 7, cancel.clone()));
+        bench.app.open(SignIn::new("Login to Mock".to_owned(), 7, cancel.clone()));
         let by_screen = ByScreen { feed: bench.app.threads.feed.clone(), number: 7 };
         (cancel, by_screen)
     }

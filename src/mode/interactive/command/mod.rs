@@ -92,6 +92,7 @@ pub const COMMANDS: &[Command] = &[
     row("scoped-models", None, "Choose the models that keys change between", models::scope),
     row("theme", None, "Choose the colours", |app, _| settings::choose_theme(app, ThemeFor::All)),
     row("settings", None, "Look at settings and change them", settings::run),
+    row("llama", None, "Load, unload and download models of a llama.cpp router", models::llama),
     row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
     row("logout", None, "Remove a stored sign-in or key", login::leave),
     row("tools", None, "Choose the tools of this session", models::tools),
@@ -328,7 +329,7 @@ mod tests {
 
     #[test]
     fn every_command_that_the_reference_lacks_gives_way_to_extensions() {
-        let reference = "changelog clone compact copy export fork hotkeys import login logout model name new quit \
+        let reference = "changelog clone compact copy export fork hotkeys import llama login logout model name new quit \
             reload resume scoped-models session settings share thinking tree trust";
         let is_own = |name: &&str| !reference.split_whitespace().any(|known| known == *name);
         let mut own: Vec<&str> = COMMANDS.iter().map(|command| command.name).filter(is_own).collect();

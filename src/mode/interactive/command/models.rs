@@ -1,6 +1,8 @@
 //! Models and tools: `/model`, `/scoped-models`, `/tools`.
 
+use super::login;
 use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::config;
 use crate::mode::interactive::dialog::model::{self, full, search_text};
 use crate::mode::interactive::dialog::scope;
@@ -26,11 +28,24 @@ pub fn run(app: &mut App, reference: &str) {
     }
     app.open(model::models(lists(&app.control, true), reference, &app.config));
     let control = app.control.clone();
-    app.find_out("local models", move || {
-        let found = control.models().find_local(LOCAL_LIMIT);
-        let strangers = found.strangers.iter().map(ToString::to_string);
-        Effect::FoundModels { has_found: !found.offers.is_empty(), strangers: strangers.collect() }
+    app.find_out("local models", move || find_local(&control));
+}
+
+/// `/llama`: loads, unloads and downloads models of a llama.cpp router.
+pub fn llama(app: &mut App, _: &str) {
+    let control = app.control.clone();
+    login::talk(app, "llama.cpp".to_owned(), move |interaction, cancel| {
+        match control.models().manage_llama(interaction, cancel) {
+            Ok(()) => find_local(&control),
+            Err(reason) => Effect::Say(Weight::Error, reason),
+        }
     });
+}
+
+fn find_local(control: &Control) -> Effect {
+    let found = control.models().find_local(LOCAL_LIMIT);
+    let strangers = found.strangers.iter().map(ToString::to_string);
+    Effect::FoundModels { has_found: !found.offers.is_empty(), strangers: strangers.collect() }
 }
 
 /// Adds the models of local servers that have answered.

@@ -1,4 +1,5 @@
-//! A running sign-in: an address to open, a code to enter, questions, and progress messages.
+//! A talk with something that runs, such as a sign-in: an address to open, a code to enter, questions, and progress
+//! messages.
 
 use super::frame::{indented, inside, keys as hints, text, title};
 use super::{Dialog, Step};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 /// Progress messages shown.
 const SAID_ROWS: usize = 3;
 pub struct SignIn {
-    name: String,
+    title: String,
     number: u64,
     cancel: CancelToken,
     url: Option<String>,
@@ -45,9 +46,9 @@ enum What {
 }
 
 impl SignIn {
-    pub fn new(name: &str, number: u64, cancel: CancelToken) -> Self {
+    pub fn new(title: String, number: u64, cancel: CancelToken) -> Self {
         Self {
-            name: name.to_owned(),
+            title,
             number,
             cancel,
             url: None,
@@ -86,6 +87,7 @@ impl SignIn {
             Prompt::Text { message, placeholder } | Prompt::Code { message, placeholder } => {
                 (message, line(&placeholder))
             }
+            Prompt::Secret { message } => (message, What::Line(TextInput::new("> ").secret())),
             Prompt::Select { message, options } => {
                 let items = options.iter().map(|option| Item::new(&option.id, &option.label));
                 (message, What::One(List::new(items.collect())))
@@ -134,11 +136,11 @@ impl SignIn {
 
 impl Dialog for SignIn {
     fn blocked(&self) -> Option<Blocked> {
-        Some(Blocked { kind: Kind::Auth, title: format!("Login to {}", self.name) })
+        Some(Blocked { kind: Kind::Auth, title: self.title.clone() })
     }
 
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let mut body = vec![title(&format!("Login to {}", self.name), look)];
+        let mut body = vec![title(&self.title, look)];
         if let Some(url) = &self.url {
             body.push(Line::new());
             // A server wrote it, and it is part of a sequence.

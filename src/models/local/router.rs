@@ -1,0 +1,214 @@
+//! The router of llama.cpp (`llama serve` without a model): one server with several models, which it loads, ends
+//! and downloads when asked.
+//!
+//! | request | |
+//! |---|---|
+//! | `GET /v1/models` | the models, each with `status.value` |
+//! | `POST /models/load`, `/models/unload` `{"model"}` | begins; the list says when it is done |
+//! | `POST /models` `{"model"}` | begins a download from Hugging Face, by the server |
+//!
+//! Source: README of `tools/server` in llama.cpp, "Using multiple models".
+
+use super::address;
+use crate::base::cancel::CancelToken;
+use crate::base::visible::shown;
+use crate::llm::http::{self, Reply};
+use crate::llm::model::shown_url;
+use crate::llm::secret::Secret;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Time limit of one request.
+const REQUEST_MAX: Duration = Duration::from_secs(15);
+/// Time between two looks at the list while the server works: no answer tells its end.
+const LOOK: Duration = Duration::from_millis(250);
+/// A download that no list has shown after so many looks has ended before the first.
+const LOOKS_MIN: usize = 2;
+
+pub struct Router {
+    root: String,
+    key: Option<Secret>,
+}
+
+/// A model of the router.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    pub id: String,
+    pub state: State,
+    /// Context window in tokens.
+    pub window: Option<u64>,
+    /// Bytes of a download: done, and in all.
+    pub progress: Option<(u64, u64)>,
+    /// Why it could not be loaded.
+    pub failure: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// In memory, or asleep until the next request.
+    Loaded,
+    Unloaded,
+    Downloading,
+    /// Something else, in the server's word, such as `loading`.
+    Other(String),
+}
+
+impl Router {
+    /// `url` may have or lack a scheme, `/v1` and a trailing slash.
+    pub fn new(url: &str, key: Option<Secret>) -> Self {
+        Self { root: address::root(url), key }
+    }
+
+    pub fn url(&self) -> String {
+        shown_url(&self.root).into_owned()
+    }
+
+    /// URL without a path: `http://127.0.0.1:9931`.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// True if a model server answers, with several models or with one.
+    pub fn check(&self, cancel: &CancelToken) -> Result<(), String> {
+        let list = self.ask("/v1/models", None, cancel)?;
+        list.get("data")
+            .is_some_and(Value::is_array)
+            .then_some(())
+            .ok_or_else(|| format!("{} is no model server", self.url()))
+    }
+
+    /// The models, those in memory first.
+    pub fn list(&self, cancel: &CancelToken) -> Result<Vec<Listed>, String> {
+        let list = self.ask("/v1/models", None, cancel)?;
+        let entries = list.get("data").and_then(Value::as_array);
+        let models: Option<Vec<Listed>> = entries.and_then(|entries| entries.iter().map(listed).collect());
+        let mut models = models
+            .ok_or_else(|| format!("{} is no router of llama.cpp: start it without a model", self.url()))?;
+        models.sort_by(|a, b| (a.state != State::Loaded, &a.id).cmp(&(b.state != State::Loaded, &b.id)));
+        Ok(models)
+    }
+
+    /// Loads a model, and waits for it.
+    pub fn load(&self, id: &str, cancel: &CancelToken) -> Result<(), String> {
+        self.ask("/models/load", Some(id), cancel)?;
+        self.until(cancel, |models| {
+            let model = models.iter().find(|model| model.id == id);
+            match model {
+                Some(Listed { state: State::Loaded, .. }) => Some(Ok(())),
+                Some(Listed { failure: Some(why), .. }) => Some(Err(format!("{id} was not loaded: {why}"))),
+                _ => None,
+            }
+        })
+    }
+
+    /// Unloads a model, and waits until it is gone.
+    pub fn unload(&self, id: &str, cancel: &CancelToken) -> Result<(), String> {
+        self.ask("/models/unload", Some(id), cancel)?;
+        self.until(cancel, |models| {
+            let is_gone = |model: &Listed| model.id != id || model.state == State::Unloaded;
+            models.iter().all(is_gone).then_some(Ok(()))
+        })
+    }
+
+    /// Ends a load or a download, without waiting.
+    pub fn stop(&self, id: &str) -> Result<(), String> {
+        self.ask("/models/unload", Some(id), &CancelToken::new()).map(drop)
+    }
+
+    /// Has the server download `owner/repository[:quantization]`, and waits for it. `tell` gets the bytes: done, and in
+    /// all.
+    pub fn download(&self, id: &str, tell: &dyn Fn(u64, u64), cancel: &CancelToken) -> Result<(), String> {
+        self.ask("/models", Some(id), cancel)?;
+        let (mut looks, mut was_seen) = (0, false);
+        self.until(cancel, |models| {
+            looks += 1;
+            let model = models.iter().find(|model| model.id == id);
+            match model {
+                Some(Listed { failure: Some(why), .. }) => {
+                    Some(Err(format!("{id} was not downloaded: {why}")))
+                }
+                Some(Listed { state: State::Downloading, progress, .. }) => {
+                    was_seen = true;
+                    if let Some((done, all)) = *progress {
+                        tell(done, all);
+                    }
+                    None
+                }
+                Some(_) if was_seen || looks >= LOOKS_MIN => Some(Ok(())),
+                None if was_seen => Some(Err(format!("{id} was not downloaded"))),
+                _ => None,
+            }
+        })
+    }
+
+    /// Looks at the list until `look` has a result.
+    fn until(
+        &self,
+        cancel: &CancelToken,
+        mut look: impl FnMut(&[Listed]) -> Option<Result<(), String>>,
+    ) -> Result<(), String> {
+        loop {
+            if let Some(result) = look(&self.list(cancel)?) {
+                return result;
+            }
+            if cancel.wait_timeout(LOOK) {
+                return Err("cancelled".to_owned());
+            }
+        }
+    }
+
+    fn ask(&self, path: &str, model: Option<&str>, cancel: &CancelToken) -> Result<Value, String> {
+        let url = format!("{}{path}", self.root);
+        let bearer = self.key.as_ref().map(|key| format!("Bearer {}", key.expose()));
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+        let reply = match model {
+            None => http::get(&url, &headers, REQUEST_MAX, cancel),
+            Some(model) => {
+                let body = json!({ "model": model }).to_string();
+                http::post(&url, &headers, body.as_bytes(), REQUEST_MAX, cancel)
+            }
+        };
+        let reply = reply.map_err(|error| error.message)?;
+        if !reply.is_ok() {
+            return Err(refusal(&reply));
+        }
+        reply.json().ok_or_else(|| format!("{} did not answer in JSON", self.url()))
+    }
+}
+
+fn refusal(reply: &Reply) -> String {
+    let text = http::body_text(&reply.text());
+    text.unwrap_or_else(|| format!("The server answered {}", reply.status))
+}
+
+/// Reads an entry of the list; `None` if it is not one of a router.
+fn listed(entry: &Value) -> Option<Listed> {
+    let id = entry.get("id")?.as_str().filter(|id| !id.chars().any(char::is_control))?;
+    let status = entry.get("status")?;
+    let state = match status.get("value")?.as_str()? {
+        "loaded" | "sleeping" => State::Loaded,
+        "unloaded" => State::Unloaded,
+        "downloading" => State::Downloading,
+        other => State::Other(shown(other).into_owned()),
+    };
+    let code = status.get("exit_code").and_then(Value::as_i64);
+    let failed = status.get("failed") == Some(&Value::Bool(true));
+    let failure = code.map_or_else(|| "it failed".to_owned(), |code| format!("it ended with code {code}"));
+    Some(Listed {
+        id: id.to_owned(),
+        state,
+        window: entry.get("meta").and_then(|meta| meta.get("n_ctx")).and_then(Value::as_u64),
+        progress: status.get("progress").and_then(progress),
+        failure: failed.then_some(failure),
+    })
+}
+
+/// The sum of the files of a download, each with `done` and `total`.
+fn progress(files: &Value) -> Option<(u64, u64)> {
+    let number = |file: &Value, name: &str| file.get(name).and_then(Value::as_u64);
+    let files = files.as_object()?.values();
+    let sizes = files.filter_map(|file| Some((number(file, "done")?, number(file, "total")?)));
+    let (done, all) =
+        sizes.fold((0_u64, 0_u64), |(done, all), (a, b)| (done.saturating_add(a), all.saturating_add(b)));
+    (all > 0).then_some((done, all))
+}
