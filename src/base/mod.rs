@@ -3,7 +3,6 @@
 //! Nothing here knows of models, sessions or terminals, and nothing here uses another room.
 
 pub mod cancel;
-pub mod channel;
 pub mod child;
 pub mod distance;
 pub mod env;

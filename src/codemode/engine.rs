@@ -6,7 +6,6 @@
 //! killed at its end.
 
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::lenient;
 use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames};
@@ -14,6 +13,7 @@ use crate::tools::process::peer::{self, Peer, PeerProcess, Program};
 use crate::tools::sandbox::{Mode, Policy, Sandbox};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

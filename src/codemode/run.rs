@@ -12,7 +12,6 @@ use super::source::Options;
 use super::store;
 use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::base::channel;
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::message::{Block, Usage};
@@ -263,7 +262,7 @@ impl Script<'_> {
         &self,
         jobs: &mut Jobs<'_, '_, '_>,
         items: &mut Items,
-        received: &channel::Receiver<Result<Value, String>>,
+        received: &Receiver<Result<Value, String>>,
         ends: &Receiver<()>,
         late: &Receiver<std::time::Instant>,
         child: &Child,
@@ -271,7 +270,7 @@ impl Script<'_> {
     ) -> Result<(), String> {
         loop {
             select! {
-                recv(received) -> message => match received.open(message) {
+                recv(received) -> message => match message {
                     Ok(Ok(message)) => {
                         if self.take(message, jobs, items)? {
                             return Ok(());

@@ -6,13 +6,12 @@
 use super::connection::{Answer, Failed};
 use super::{Instance, call};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::runtime::overlay::Overlay;
 use crate::runtime::ui::{Awaited, Change, Component, Picture, Place, Query, Room, Ui};
 use crate::tools::process::peer::STACK;
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -163,7 +162,7 @@ fn attend(remote: &Remote, orders: &Orders, ui: &Arc<dyn Ui>, cancel: &CancelTok
                     Err(failed) => break Err(call::failed(format_args!("The component {name}: {failed}"))),
                 }
             }
-            recv(orders.close) -> result => break Ok(match orders.close.open(result).ok().flatten() {
+            recv(orders.close) -> result => break Ok(match result.ok().flatten() {
                 Some(result) => json!({"result": result}),
                 None => json!({}),
             }),

@@ -9,13 +9,12 @@
 //! message, one that floods is read no faster than it is answered. A fault ends the connection and nothing else.
 
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames, LINE_MAX};
 use crate::jsonrpc::message::{self, Failure, Message};
 use crate::tools::process::peer::{self, Peer, PeerProcess, Program, STACK};
-use crossbeam_channel::{at, never, select};
+use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -203,7 +202,7 @@ impl Connection {
         loop {
             let late = until.map_or_else(never, at);
             select! {
-                recv(open.answer) -> answer => return self.answered(open.answer.open(answer).ok()),
+                recv(open.answer) -> answer => return self.answered(answer.ok()),
                 recv(cancel.receiver()) -> _ => {
                     self.give_up(&open);
                     return Err(Failed::Cancelled);
@@ -301,7 +300,7 @@ impl Connection {
         };
         let late = Instant::now().checked_add(limit).map_or_else(never, at);
         select! {
-            send(self.queue, Box::new(bytes)) -> sent => sent.map_err(|_| Failed::Over(self.end_text())),
+            send(self.queue, bytes) -> sent => sent.map_err(|_| Failed::Over(self.end_text())),
             recv(self.over.receiver()) -> _ => Err(Failed::Over(self.end_text())),
             recv(cancel.receiver()) -> _ => Err(Failed::Cancelled),
             recv(late) -> _ => Err(Failed::Late(limit)),
@@ -311,7 +310,7 @@ impl Connection {
     fn write(&self, mut stdin: PipeWriter, waiting: &Receiver<Vec<u8>>) {
         loop {
             let bytes = select! {
-                recv(waiting) -> bytes => waiting.open(bytes),
+                recv(waiting) -> bytes => bytes,
                 recv(self.over.receiver()) -> _ => return,
             };
             let Ok(bytes) = bytes else { return };
@@ -341,7 +340,7 @@ impl Connection {
 
     fn read(self: Arc<Self>, stdout: PipeReader, serve: &Arc<dyn Serve>) {
         let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdout), LINE_MAX);
-        let slots = crossbeam_channel::bounded::<()>(CALLS_MAX);
+        let slots = bounded::<()>(CALLS_MAX);
         loop {
             let parsed = match frames.next_frame() {
                 Ok(Some(Frame::Line(line))) => message::parse(line).map_err(|bad| *bad),
@@ -418,7 +417,7 @@ impl Connection {
         id: Option<Value>,
         method: String,
         params: Value,
-        slots: &(crossbeam_channel::Sender<()>, crossbeam_channel::Receiver<()>),
+        slots: &(Sender<()>, Receiver<()>),
     ) {
         let cancel = CancelToken::new();
         if !serve.waits(&method, &params) {

@@ -3,8 +3,8 @@
 use super::connection::{Connection, Failed};
 use super::registration::Registration;
 use super::sign_in::News;
-use crate::base::channel::Sender;
 use crate::runtime::service::Services;
+use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -18,7 +18,6 @@ mod sign_in;
 mod tool;
 
 use crate::base::cancel::CancelToken;
-use crate::base::channel::Sender;
 use crate::base::json::json;
 use crate::base::patience::patience;
 use crate::base::thread::Thread;
@@ -32,6 +31,7 @@ use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
 use crate::tools::process::peer::STACK;
 use connection::{Connection, Failed};
+use crossbeam_channel::Sender;
 pub use find::Found;
 pub use instance::Instance;
 use member::Member;

@@ -5,11 +5,10 @@ use super::member::Member;
 use super::registration::changes_models;
 use super::sign_in::RemoteSignIn;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::llm::options::Outside;
 use crate::runtime::addition::Provider;
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -100,14 +99,14 @@ impl Outside for RemoteProvider {
         let answered = connection.begin("provider.stream", request, None, cancel).and_then(|open| {
             loop {
                 select! {
-                    recv(events) -> one => if let Ok(one) = events.open(one) && !event(&one) {
+                    recv(events) -> one => if let Ok(one) = one && !event(&one) {
                         connection.give_up(&open);
                         return Err(Failed::Cancelled);
                     },
                     recv(open.answer) -> answer => {
                         // Events that came before the answer.
                         let _ = events.try_iter().all(|one| event(&one));
-                        return connection.answered(open.answer.open(answer).ok());
+                        return connection.answered(answer.ok());
                     }
                     recv(cancel.receiver()) -> _ => {
                         connection.give_up(&open);

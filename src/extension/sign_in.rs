@@ -4,13 +4,12 @@ use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Sender, bounded};
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::secret::Secret;
 use crate::runtime::sign_in::{Answer, Entry, Event, Interaction, LentSignIn, Prompt};
-use crossbeam_channel::select;
+use crossbeam_channel::{Sender, bounded, select};
 use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
@@ -92,7 +91,7 @@ impl LentSignIn for RemoteSignIn {
             let open = connection.begin("provider.login", params, None, cancel)?;
             let answer = loop {
                 select! {
-                    recv(news) -> one => match news.open(one) {
+                    recv(news) -> one => match one {
                         Ok(News::Event(event)) => interaction.tell(&event),
                         Ok(News::Prompt(prompt, reply)) => {
                             let cancel = stop.clone();
@@ -115,7 +114,7 @@ impl LentSignIn for RemoteSignIn {
                                 interaction.tell(&event);
                             }
                         }
-                        break connection.answered(open.answer.open(answer).ok());
+                        break connection.answered(answer.ok());
                     }
                     recv(stop.receiver()) -> _ => {
                         connection.give_up(&open);

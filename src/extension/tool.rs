@@ -6,10 +6,9 @@ use super::render::completions;
 use super::{Extensions, HANDLER_MAX, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::runtime::addition::{Completion, SlashCommand};
-use crossbeam_channel::{at, never, select};
+use crossbeam_channel::{at, bounded, never, select};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -92,9 +91,9 @@ impl Tool for RemoteTool {
                 select! {
                     recv(open.answer) -> answer => {
                         updates.try_iter().for_each(|update| show(&update));
-                        return connection.answered(open.answer.open(answer).ok());
+                        return connection.answered(answer.ok());
                     }
-                    recv(updates) -> update => if let Ok(update) = updates.open(update) {
+                    recv(updates) -> update => if let Ok(update) = update {
                         show(&update);
                     },
                     recv(call.cancel.receiver()) -> _ => {

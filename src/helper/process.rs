@@ -7,7 +7,6 @@ use super::team::{DEPTH_MAX, Orders, Original, Row, Team};
 use super::r#yield::{self, Yielded};
 use crate::agent::tool::ToolInfo;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::file;
 use crate::base::json::json;
 use crate::base::thread::Thread;
@@ -22,7 +21,7 @@ use crate::runtime::outcome::Wanted;
 use crate::session::compaction::add_usage;
 use crate::tools::artifact;
 use crate::tools::plain;
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -208,10 +207,10 @@ impl<'h> Talk<'h> {
                     Ok(line) => self.take(line, scope),
                     Err(_) => Err(End::Gone),
                 },
-                recv(replies) -> reply => replies.open(reply).map_or(Ok(()), |reply| self.send(&reply)),
+                recv(replies) -> reply => reply.map_or(Ok(()), |reply| self.send(&reply)),
                 recv(self.helper.row.member().inbox()) -> text => {
                     // A helper that has stopped meanwhile takes it as a prompt.
-                    let steering = json!({"message": self.helper.row.member().inbox().open(text).unwrap_or_default(), "streamingBehavior": "steer"});
+                    let steering = json!({"message": text.unwrap_or_default(), "streamingBehavior": "steer"});
                     let _ = self.client.send("prompt", steering);
                     Ok(())
                 }

@@ -7,14 +7,13 @@
 use super::fault::Fault;
 use super::peer::{MESSAGE_MAX, Peer, Transport};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http::address::address;
 use crate::llm::http::{Answer, Client, Method, Request, Secrets, body_text, header};
 use crate::llm::secret::Secret;
 use crate::llm::sse::{SseDecoder, TooLarge};
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -251,7 +250,7 @@ impl Inner {
             );
         })?;
         let endpoint = select! {
-            recv(endpoint) -> told => endpoint.open(told).unwrap_or_else(|_| Err(Fault::Closed("the stream has ended".into()))),
+            recv(endpoint) -> endpoint => endpoint.unwrap_or_else(|_| Err(Fault::Closed("the stream has ended".into()))),
             recv(cancel.receiver()) -> _ => Err(Fault::Aborted),
             default(timeout) => Err(Fault::Timeout(timeout)),
         }?;
@@ -376,7 +375,7 @@ struct Stream {
     decoder: SseDecoder,
     has_events: bool,
     /// Takes the address for messages that the old transport names.
-    endpoint: Option<crate::base::channel::Sender<Result<String, Fault>>>,
+    endpoint: Option<crossbeam_channel::Sender<Result<String, Fault>>>,
 }
 
 /// Why reading a stream ends early.

@@ -6,11 +6,10 @@
 
 use super::fault::Fault;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded, never};
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, Failure, METHOD_NOT_FOUND, Message};
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -329,10 +328,10 @@ fn wait(
     loop {
         select! {
             recv(answered) -> answer => {
-                return answered.open(answer).unwrap_or_else(|_| Err(Fault::Closed("the connection was closed".into())));
+                return answer.unwrap_or_else(|_| Err(Fault::Closed("the connection was closed".into())));
             }
             recv(progressed) -> progress => {
-                if let (Some(tell), Ok(progress)) = (options.progress, progressed.open(progress)) {
+                if let (Some(tell), Ok(progress)) = (options.progress, progress) {
                     tell(&progress);
                 }
             }

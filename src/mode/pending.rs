@@ -1,8 +1,7 @@
 //! Requests to the peer that wait for a response, by number.
 
-use crate::base::channel::{Sender, bounded};
 use crate::runtime::CancelToken;
-use crossbeam_channel::{after, never, select};
+use crossbeam_channel::{Sender, after, bounded, never, select};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ pub struct Pending<A> {
     last: AtomicU64,
 }
 
-impl<A: Send + 'static> Pending<A> {
+impl<A> Pending<A> {
     pub fn new() -> Self {
         Self { open: Mutex::default(), last: AtomicU64::new(0) }
     }
@@ -32,7 +31,7 @@ impl<A: Send + 'static> Pending<A> {
         self.open().insert(number, sender);
         send(number);
         let answer = select! {
-            recv(answer) -> got => answer.open(got).ok(),
+            recv(answer) -> answer => answer.ok(),
             recv(cancel.receiver()) -> _ => None,
             recv(late) -> _ => None,
         };

@@ -5,12 +5,11 @@
 
 use super::approval::excerpt;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::json::json;
 use crate::base::visible;
 use crate::llm::message::Usage;
 use crate::session::compaction::add_usage;
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

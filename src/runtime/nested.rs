@@ -14,7 +14,6 @@ use crate::agent::run::{Fatal, Refusal};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::llm::context::Context;
@@ -25,7 +24,7 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::stream::StreamHandle;
 use crate::session::entry::Custom;
 use crate::wire;
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
@@ -313,9 +312,9 @@ impl Session {
                 recv(told) -> taken => {
                     // What was asked for while the command ran comes first.
                     self.run_tasks(listener);
-                    return Ok(told.open(taken).unwrap_or_default());
+                    return Ok(taken.unwrap_or_default());
                 }
-                recv(tasks) -> task => if let Ok(task) = tasks.open(task) {
+                recv(tasks) -> task => if let Ok(task) = task {
                     self.carry_out(task, listener);
                 },
                 recv(root.receiver()) -> _ => return Ok(None),

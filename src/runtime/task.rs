@@ -1,8 +1,8 @@
 //! Work for the session's thread that others than its mode hand in.
 
 use crate::agent::message::AgentMessage;
-use crate::base::channel::Sender;
 use crate::session::entry::{Body, Entry};
+use crossbeam_channel::Sender;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;

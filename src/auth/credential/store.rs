@@ -10,11 +10,10 @@
 
 use super::file::read_entries;
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::file::{FolderLock, Temp, make_private_folder, place_of};
 use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
-use crossbeam_channel::{RecvError, after, select};
+use crossbeam_channel::{RecvError, after, bounded, select};
 use serde_json::{Map, Value};
 use std::fs::{File, FileTimes, Metadata, TryLockError};
 use std::io::{self, Write};
@@ -132,7 +131,7 @@ fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Opti
     });
     waiting.map_err(|error| cannot("lock", path, &error))?;
     select! {
-        recv(locked) -> held => match locked.open(held) {
+        recv(locked) -> held => match held {
             Ok(held) => Ok(held),
             Err(RecvError) => Ok(None),
         },

@@ -10,10 +10,9 @@ use super::interaction::{Answer, Event, Prompt};
 use super::pkce::{self, Pkce};
 use super::token::Token;
 use super::wire::Wire;
-use crate::base::channel::{Receiver, bounded, never};
 use crate::base::thread::Thread;
 use crate::llm::event::StreamError;
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, bounded, never, select};
 
 /// Maximum number of invalid pastes.
 const ATTEMPTS: usize = 5;
@@ -166,16 +165,16 @@ fn wait(
     let cancel = flow.wire.cancel.receiver();
     let gone = || Err(failed("the callback server ended"));
     select! {
-        recv(received) -> code => return received.open(code).unwrap_or_else(|_| gone()),
+        recv(received) -> code => return code.unwrap_or_else(|_| gone()),
         recv(cancel) -> _ => return Err(cancelled()),
-        recv(pasted) -> line => match (pasted.open(line).ok().flatten(), problem) {
+        recv(pasted) -> pasted => match (pasted.ok().flatten(), problem) {
             (Some(code), _) => return code,
             (None, Some(problem)) => return Err(failed(problem)),
             (None, None) => {}
         },
     }
     select! {
-        recv(received) -> code => received.open(code).unwrap_or_else(|_| gone()),
+        recv(received) -> code => code.unwrap_or_else(|_| gone()),
         recv(cancel) -> _ => Err(cancelled()),
     }
 }

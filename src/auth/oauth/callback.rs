@@ -7,9 +7,9 @@
 
 use super::entry::failed;
 use super::form::{self, Returned};
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::thread::Thread;
 use crate::llm::event::StreamError;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,12 +2,11 @@
 
 use super::{Answer, Failure, INVALID_PARAMS, Params, cancelled, failed, unknown};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::extension::Instance;
 use crate::extension::sign_in::News;
 use crate::runtime::sign_in::{Choice, Event, Prompt};
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -51,7 +50,7 @@ impl Params {
                 let (reply, replies) = bounded(1);
                 login.send(News::Prompt(prompt, reply)).map_err(|_| cancelled())?;
                 return select! {
-                    recv(replies) -> reply => replies.open(reply).map(|text| json!({"value": text})).map_err(|_| cancelled()),
+                    recv(replies) -> reply => reply.map(|text| json!({"value": text})).map_err(|_| cancelled()),
                     recv(cancel.receiver()) -> _ => Err(cancelled()),
                 };
             }

@@ -1,14 +1,13 @@
 //! `session.*`: the conversation, and changes to another one.
 
 use super::{Answer, Call, Failure, INVALID_PARAMS, cancelled, failed, json_of, unknown};
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::llm::message::Content;
 use crate::runtime::control::{Streaming, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::hook::{InputSource, custom_message};
 use crate::runtime::task::{self, Ask, Delivery, Task};
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 
 impl Call<'_> {
@@ -210,7 +209,7 @@ impl Call<'_> {
         let (tell, told) = bounded(1);
         self.control.hand_over(Task::Ask(ask, tell)).map_err(failed)?;
         select! {
-            recv(told) -> answer => match told.open(answer) {
+            recv(told) -> answer => match answer {
                 Ok(answer) => answer.map_err(failed),
                 Err(_) => Err(failed("The session has ended")),
             },

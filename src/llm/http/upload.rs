@@ -3,9 +3,9 @@
 //! The HTTP client pulls a body, and its source pushes: a thread makes the parts, at most [`AHEAD`] of them before
 //! they are sent.
 
-use crate::base::channel::{Receiver, bounded};
 use crate::base::thread::Thread;
 use crate::llm::body::Long;
+use crossbeam_channel::{Receiver, bounded};
 use std::io::{self, Read};
 use std::thread;
 use ureq::SendBody;

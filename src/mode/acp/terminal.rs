@@ -4,12 +4,11 @@
 //! terminal is always released, also one that is created late: up to five minutes after it was asked for.
 
 use super::peer::Peer;
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::backend::{Child, End, Progress, ShellCommand};
-use crossbeam_channel::{after, at, never, select};
+use crossbeam_channel::{Receiver, Sender, after, at, bounded, never, select};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
@@ -96,7 +95,7 @@ impl Terminal {
         Thread::named("terminal").stack(256 << 10).start(work)?;
         let late = || format!("the editor made no terminal within {LIMIT:?}");
         let made = select! {
-            recv(made) -> id => made.open(id).unwrap_or_else(|_| Err(late())),
+            recv(made) -> made => made.unwrap_or_else(|_| Err(late())),
             recv(after(LIMIT)) -> _ => Err(late()),
             recv(cancel.receiver()) -> _ => Err("Operation aborted".into()),
         };
@@ -202,7 +201,7 @@ impl Child for Terminal {
         if self.rest.is_none() {
             let late = until.into_iter().chain(self.until).min().map_or_else(never, at);
             let end = select! {
-                recv(self.ended) -> end => self.ended.open(end).unwrap_or_default(),
+                recv(self.ended) -> end => end.unwrap_or_default(),
                 recv(late) -> _ => match self.until.is_some_and(|until| until <= Instant::now()) {
                     true => End::default(),
                     false => return Ok(Progress::Waited),

@@ -8,7 +8,6 @@ use super::peer::{AUTH_REQUIRED, Peer, Reply};
 use super::prompt::Prompt;
 use super::typed::title;
 use super::update::Updates;
-use crate::base::channel::Receiver;
 use crate::base::json::json;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
@@ -17,7 +16,7 @@ use crate::runtime::event::Event;
 use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentEvent, CancelToken, Fatal, StopReason, now_iso};
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, select};
 use std::sync::Arc;
 
 pub enum Job {
@@ -59,13 +58,13 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
     let tasks = session.control().tasks().clone();
     loop {
         let job = select! {
-            recv(jobs) -> job => match jobs.open(job) {
+            recv(jobs) -> job => match job {
                 Ok(job) => job,
                 Err(_) => break,
             },
             recv(tasks) -> task => {
                 let mut updates = updates(&session, peer, files);
-                if let Ok(task) = tasks.open(task) {
+                if let Ok(task) = task {
                     session.carry_out(task, &mut |event| {
                         updates.event(event);
                         Ok(())

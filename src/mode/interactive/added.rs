@@ -13,7 +13,6 @@ use super::keymap::AppAction;
 use super::look::Look;
 use super::panel::{AsEditor, InDialog, Overlays, Panel};
 use super::program_status::{Blocked, Kind};
-use crate::base::channel::{Sender, bounded};
 use crate::runtime::event::Event;
 use crate::runtime::ui::{
     Arrange, Change, Component, Dialog, Picture, Place, Problem, Query, Severity, Ui, YES,
@@ -23,7 +22,7 @@ use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::theme::Theme;
-use crossbeam_channel::{after, never, select};
+use crossbeam_channel::{Sender, after, bounded, never, select};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,7 +126,7 @@ impl Ui for OnFeed {
         self.feed.effect(Effect::Ask(Box::new(Asked { number, title, text, form, reply })));
         let late = timeout.map_or_else(never, after);
         select! {
-            recv(told) -> answer => return told.open(answer).ok().flatten(),
+            recv(told) -> answer => return answer.ok().flatten(),
             recv(cancel.receiver()) -> _ => {}
             recv(late) -> _ => {}
         }

@@ -16,7 +16,6 @@ use super::keeping::Keeping;
 use super::status::Status;
 use super::view::View;
 use super::work::{self, Job};
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::thread::Thread;
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
 use crate::runtime::hook::InputSource;
@@ -25,6 +24,7 @@ use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, Store};
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 
 /// Prompts of a conversation that are kept in the editor's history.

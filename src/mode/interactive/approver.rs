@@ -3,10 +3,9 @@
 use super::card::Call;
 use super::effect::{Effect, ToApprove, Update};
 use super::feed::Feed;
-use crate::base::channel::bounded;
 use crate::runtime::CancelToken;
 use crate::runtime::approval::{Approver, Decision, Question};
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use std::sync::Arc;
 
 /// Asks the user for approval on the screen.
@@ -22,7 +21,7 @@ impl Approver for ByScreen {
         let (always, asked_by) = (question.always.clone(), question.asked_by.clone());
         self.0.effect(Effect::Approve(Box::new(ToApprove { call, always, asked_by, reply })));
         select! {
-            recv(decided) -> decision => decided.open(decision).unwrap_or(Decision::Deny(None)),
+            recv(decided) -> decision => decision.unwrap_or(Decision::Deny(None)),
             recv(cancel.receiver()) -> _ => {
                 let id = question.id.to_owned();
                 self.0.effect(Effect::Update(Update::ApprovalOver(id)));

@@ -1,6 +1,6 @@
 //! A question of an extension on its way to the screen.
 
-use crate::base::channel::Sender;
+use crossbeam_channel::Sender;
 
 pub struct Asked {
     pub number: u64,

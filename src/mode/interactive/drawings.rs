@@ -4,11 +4,11 @@
 //! own, and stands on the screen as it was drawn last, or in pi's own form. A part is printed into the scrollback
 //! when it has been drawn as it is at the end.
 
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::addition::Renderer;
 use crate::runtime::control::Control;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

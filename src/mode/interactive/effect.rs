@@ -6,7 +6,6 @@
 use super::asked::Asked;
 use super::card::{Call, Weight};
 use super::dialog::sessions::list::Found;
-use crate::base::channel::Sender;
 use crate::runtime::approval::Decision;
 use crate::runtime::cache_warming;
 use crate::runtime::compaction::NotCompacted;
@@ -26,6 +25,7 @@ use crate::runtime::undo::{Plan, Undone};
 use crate::runtime::{AgentMessage, Block, Model, Scoped, Settings, ThinkingLevel};
 use crate::tui::complete::Wanted;
 use crate::tui::select::Item;
+use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 use super::app::App;
 use super::command::settings;
 use super::effect::Effect;
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::runtime::ui::Query;
 use crate::tui::decode::Decoder;
@@ -12,6 +11,7 @@ use crate::tui::key::{Action, Input};
 use crate::tui::line::Line;
 use crate::tui::style::{Color, Depth};
 use crate::tui::theme::{Role, Theme};
+use crossbeam_channel::{Sender, bounded};
 use serde_json::{Map, Value};
 use std::time::Instant;
 
@@ -96,7 +96,7 @@ pub fn shown_to_others(app: &mut App, input: &Input) -> bool {
         _ => return false,
     };
     // What was typed before comes first.
-    if !app.control.takes_keys() && app.added.keys.as_ref().is_none_or(|keys| keys.is_empty()) {
+    if !app.control.takes_keys() && app.added.keys.as_ref().is_none_or(Sender::is_empty) {
         return false;
     }
     if app.added.keys.is_none() {

@@ -3,12 +3,11 @@
 use super::card::Weight;
 use super::effect::Effect;
 use super::feed::Feed;
-use crate::base::channel::Receiver;
 use crate::runtime::control::Ticket;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentMessage, Fatal};
-use crossbeam_channel::select;
+use crossbeam_channel::{Receiver, select};
 use std::sync::Arc;
 
 /// A job that the session's thread runs.
@@ -20,11 +19,11 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Ses
     let tasks = session.control().tasks().clone();
     loop {
         select! {
-            recv(jobs) -> job => match jobs.open(job) {
+            recv(jobs) -> job => match job {
                 Ok(job) => job(&mut session, feed),
                 Err(_) => return session,
             },
-            recv(tasks) -> task => if let Ok(task) = tasks.open(task) {
+            recv(tasks) -> task => if let Ok(task) = task {
                 let before = session.header().id;
                 session.carry_out(task, &mut listener(feed));
                 if session.header().id != before {

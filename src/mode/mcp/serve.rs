@@ -3,13 +3,13 @@
 use super::ask::ClientUi;
 use super::peer::{Client, Peer, Reply, reason};
 use super::{agent, call, resource};
-use crate::base::channel::bounded;
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{Bad, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Message};
 use crate::mode::host::Host;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
+use crossbeam_channel::bounded;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -5,11 +5,10 @@
 //! immediately, and `tool_call_cancel` is sent.
 
 use super::field::{Fields, HostToolSpec};
-use crate::base::channel::{Receiver, Sender, bounded};
 use crate::mode::output::Output;
 use crate::runtime::event_json::Line;
 use crate::runtime::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
-use crossbeam_channel::{at, never, select};
+use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,10 +107,10 @@ impl Tool for HostTool {
             select! {
                 recv(ended) -> result => {
                     updates.try_iter().for_each(|update| show(&update));
-                    let result = ended.open(result).map_err(|_| ToolError::new("The client gave no result"))?;
+                    let result = result.map_err(|_| ToolError::new("The client gave no result"))?;
                     return conclude(name, &result);
                 }
-                recv(updates) -> update => if let Ok(update) = updates.open(update) {
+                recv(updates) -> update => if let Ok(update) = update {
                     show(&update);
                 },
                 recv(call.cancel.receiver()) -> _ => {

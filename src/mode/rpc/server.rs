@@ -4,14 +4,13 @@ use super::dialog::Dialog;
 use super::field::Prompt;
 use super::host_tool::HostTools;
 use super::reply::Reply;
-use crate::base::channel::{Receiver, Sender};
 use crate::base::thread::Thread;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
-use crossbeam_channel::{TrySendError, select};
+use crossbeam_channel::{Receiver, Sender, TrySendError, select};
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -39,11 +38,11 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Sess
     let tasks = session.control().tasks().clone();
     loop {
         select! {
-            recv(jobs) -> job => match jobs.open(job) {
+            recv(jobs) -> job => match job {
                 Ok(Job { reply, run }) => run(&mut session, output, reply),
                 Err(_) => return session,
             },
-            recv(tasks) -> task => if let Ok(task) = tasks.open(task) {
+            recv(tasks) -> task => if let Ok(task) = task {
                 session.carry_out(task, &mut output.listener());
             },
         }

@@ -27,7 +27,6 @@ mod probe;
 pub mod router;
 
 use crate::base::cancel::CancelToken;
-use crate::base::channel;
 use crate::base::env::Env;
 use crate::base::json::json;
 use crate::base::order::Order;
@@ -262,7 +261,7 @@ fn owner_of(target: &Target, listeners: &Listeners) -> Owner {
 
 fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     let deadline = Instant::now() + limit;
-    let (sender, answers) = channel::bounded(targets.len().max(1));
+    let (sender, answers) = crossbeam_channel::bounded(targets.len().max(1));
     for (rank, target) in targets.into_iter().enumerate() {
         let (sender, env) = (sender.clone(), env.clone());
         let work = move || {

@@ -6,11 +6,10 @@
 use super::family::Family;
 use super::{admit, commands, launch, lifeline};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::{Receiver, bounded};
 use crate::base::thread::Thread;
 use crate::base::{executable, memory};
 use crate::tools::sandbox::{Confinement, Sandbox};
-use crossbeam_channel::{after, never, select};
+use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -189,7 +188,7 @@ pub fn run_with(
         }
         let mut ran = Ran::default();
         select! {
-            recv(process.ended()) -> code => ran.code = process.ended().open(code).ok().flatten(),
+            recv(process.ended()) -> code => ran.code = code.ok().flatten(),
             recv(cancel.receiver()) -> _ => ran.killed = true,
             recv(full.receiver()) -> _ => (ran.killed, ran.truncated) = (true, true),
             recv(late) -> _ => ran.killed = true,

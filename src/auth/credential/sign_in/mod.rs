@@ -11,7 +11,6 @@ use super::store::Store;
 use crate::auth::oauth;
 use crate::auth::oauth::{Clock, Entry, Hosts, Interaction, LentSignIn, Setting, SignIn};
 use crate::base::cancel::CancelToken;
-use crate::base::channel::bounded;
 use crate::base::env::Env;
 use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -19,7 +18,7 @@ use crate::llm::message::now_ms;
 use crate::llm::model::former_provider_id;
 use crate::llm::secret::Secret;
 use crate::models::Configured;
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -260,7 +259,7 @@ impl Credentials {
         };
         thread.map_err(|error| failed(ErrorKind::Transport, &error.to_string()))?;
         let result = select! {
-            recv(done) -> result => done.open(result),
+            recv(done) -> result => result,
             recv(cancel.receiver()) -> _ => return Err(StreamError::aborted()),
         };
         match result {

@@ -3,7 +3,6 @@
 //! A sign-in runs on a separate thread. Its messages and questions appear in a dialog, and Escape cancels it.
 
 use super::models;
-use crate::base::channel::bounded;
 use crate::base::order::Order;
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -18,7 +17,7 @@ use crate::runtime::control::Streaming;
 use crate::runtime::sign_in::{Answer, Event, Failure, Interaction, Prompt, SignInMethod, Way};
 use crate::runtime::{CancelToken, Fatal};
 use crate::tui::select::{Item, List};
-use crossbeam_channel::select;
+use crossbeam_channel::{bounded, select};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -142,7 +141,7 @@ impl Interaction for ByScreen {
         self.post(SignInNews::Ask(prompt.clone(), reply));
         select! {
             // Without the dialog there is nobody to ask.
-            recv(answers) -> answer => answers.open(answer).unwrap_or(Answer::Cancelled),
+            recv(answers) -> answer => answer.unwrap_or(Answer::Cancelled),
             recv(cancel.receiver()) -> _ => {
                 self.post(SignInNews::AskNoMore);
                 Answer::Cancelled

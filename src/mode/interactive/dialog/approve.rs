@@ -1,7 +1,6 @@
 //! Approval of tool calls: shows the call, and the user decides.
 
 use super::{Dialog, Step};
-use crate::base::channel::Sender;
 use crate::mode::interactive::card::Call;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, ToApprove, Update};
@@ -17,6 +16,7 @@ use crate::tui::select::{Entered, Item, List, Picked, TextInput, hints};
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
+use crossbeam_channel::Sender;
 use serde_json::{Map, Value};
 
 /// What can be answered: the letter that answers at once, and the row of the list.
@@ -294,10 +294,10 @@ impl Dialog for Approve {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::channel::bounded;
     use crate::mode::interactive::dialog::testing::Shown;
+    use crossbeam_channel::bounded;
 
-    fn ask(is_trusted: bool, is_typing: bool) -> (Shown, crate::base::channel::Receiver<Decision>) {
+    fn ask(is_trusted: bool, is_typing: bool) -> (Shown, crossbeam_channel::Receiver<Decision>) {
         let (reply, decided) = bounded(1);
         let mut call = Call::new("1", "bash");
         call.set_arguments(Map::from_iter([("command".to_owned(), Value::from("ls -l"))]));

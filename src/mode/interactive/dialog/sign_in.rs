@@ -3,7 +3,6 @@
 
 use super::frame::{indented, inside, keys as hints, text, title};
 use super::{Dialog, Step};
-use crate::base::channel::Sender;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, SignInNews, Update};
 use crate::mode::interactive::keymap::AppAction;
@@ -17,6 +16,7 @@ use crate::tui::line::Line;
 use crate::tui::select::{Entered, Item, List, Picked, TextInput};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
+use crossbeam_channel::Sender;
 use std::sync::Arc;
 
 /// Progress messages shown.

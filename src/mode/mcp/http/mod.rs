@@ -16,14 +16,13 @@ mod socket;
 pub mod stream;
 
 use super::serve::{SharedHost, VERSIONS};
-use crate::base::channel::Receiver;
 use crate::base::json::json;
 use crate::base::poll;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message};
 use crate::mode::report;
 use crate::runtime::CancelToken;
-use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use guard::Guard;
 use serde_json::Value;
 use session::{Session, Sessions};

@@ -1,6 +1,6 @@
 //! The answers to the requests of one client that are under way: each is the body of an HTTP response.
 
-use crate::base::channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
