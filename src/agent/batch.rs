@@ -10,6 +10,7 @@ use super::run::{Agent, Fatal, Host, Refusal};
 use super::schema;
 use super::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage, now_ms};
 use crate::llm::model::Model;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -123,7 +124,7 @@ fn run_calls(
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
                             let (waiting, notes) = (waiting.clone(), notes.clone());
                             let worker = move || work(&waiting, &notes, calls, model, cancel);
-                            match thread::Builder::new().name("tool".into()).spawn_scoped(scope, worker) {
+                            match Thread::named("tool").start_in(scope, worker) {
                                 Ok(_) => threads += 1,
                                 // A running thread takes the call.
                                 Err(_) if threads > 0 => {}

@@ -144,9 +144,9 @@ fn refused(message: String) -> StreamError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::base::testing::TempDir;
     use crate::llm::testing::{Received, Server};
-    use serde_json::json;
     use std::sync::{Arc, Mutex};
 
     struct World {

@@ -8,6 +8,7 @@
 
 use super::cancel::CancelToken;
 use super::{null, poll};
+use crate::base::thread::Thread;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitStatus, Stdio};
@@ -95,7 +96,7 @@ pub fn run(mut command: Command, job: &Job<'_>) -> io::Result<Ran> {
             await_end(id);
             let _ = (&waker).write(&[ENDED]);
         };
-        let watcher = thread::Builder::new().name("pi-child".into()).spawn_scoped(scope, watch);
+        let watcher = Thread::named("pi-child").start_in(scope, watch);
         let end = watcher.and_then(|_| pipes.serve(job, deadline));
         if job.until != Until::Exit || !matches!(end, Ok(End::Done)) {
             kill_group(id);

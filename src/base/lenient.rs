@@ -4,21 +4,26 @@
 //! character. It is replaced by U+FFFD.
 
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 
 /// Parses one line of JSON. Content that JavaScript accepts is repaired: bytes that are not UTF-8, and
 /// escapes of lone surrogates.
 pub fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(line).or_else(|error| match repair(line) {
+    // Text is all that is parsed: bytes would be a second source of `T`, with code of its own.
+    let text = match str::from_utf8(line) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(line),
+    };
+    serde_json::from_str(&text).or_else(|error| match repair(&text) {
         Some(repaired) => serde_json::from_str(&repaired),
         None => Err(error),
     })
 }
 
-/// The line with U+FFFD for invalid bytes and escapes; `None` if there are none.
-fn repair(line: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(line);
+/// The line with U+FFFD for invalid escapes; `None` if there are none.
+fn repair(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
-    let mut rest = &*text;
+    let mut rest = text;
     while let Some((before, escape)) = rest.split_once('\\') {
         out.push_str(before);
         let unit = |text: &str| u32::from_str_radix(text.strip_prefix('u')?.get(..4)?, 16).ok();
@@ -34,7 +39,7 @@ fn repair(line: &[u8]) -> Option<String> {
         rest = after;
     }
     out.push_str(rest);
-    (out.as_bytes() != line).then_some(out)
+    (out != text).then_some(out)
 }
 
 #[cfg(test)]

@@ -13,13 +13,17 @@ pub mod file;
 pub mod glob;
 pub mod hex;
 pub mod ignore;
+pub mod json;
 pub mod lenient;
 pub mod memory;
 pub mod null;
+pub mod order;
+pub mod packed;
 pub mod patience;
 pub mod poll;
 pub mod random;
 #[cfg(test)]
 pub mod testing;
+pub mod thread;
 pub mod time;
 pub mod visible;

@@ -2,12 +2,13 @@
 
 use super::flags::Mode;
 use super::resource::with_inputs;
+use crate::base::json::json;
 use crate::mode::{exit, report};
 use crate::resources::agent::{Agent, Agents};
 use crate::resources::place::tidy;
 use crate::resources::settings;
 use crate::runtime::config::Inputs;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -8,6 +8,7 @@ use super::say::{BAD_USAGE, say};
 use super::{export, open, version};
 use crate::agent::message::AgentMessage;
 use crate::base::file;
+use crate::base::json;
 use crate::mode::exit::FAILED;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
@@ -84,10 +85,8 @@ fn text() -> String {
     );
     let Ok(dirs) = Dirs::find() else { return text };
     let (settings, _) = Settings::load(dirs.agent());
-    let own: Value = std::fs::read(settings.path())
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
+    let own: Value =
+        std::fs::read(settings.path()).ok().and_then(|bytes| json::parse(&bytes).ok()).unwrap_or_default();
     if let Some(own) = own.as_object() {
         text.push_str("\n## Settings\n\n```\n");
         for (name, value) in own {

@@ -276,7 +276,7 @@ fn keys_in(value: &Value, secret: bool, found: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[track_caller]
     fn check(words: &str, expected: Result<Args, &str>) {

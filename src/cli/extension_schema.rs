@@ -1,8 +1,9 @@
 //! `pi docs schema extension`: the messages between pi and its extensions, as the page `extensions` of the manual
 //! describes them. The shapes are in the notation of RPC mode.
 
+use crate::base::json::json;
 use crate::mode::rpc;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Method, fields of the params besides `extension`, and result.
 type Row = (&'static str, &'static str, &'static str);

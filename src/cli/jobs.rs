@@ -1,11 +1,12 @@
 //! `pi jobs`: jobs that outlived their pi.
 
 use super::say::{BAD_USAGE, say};
+use crate::base::json::json;
 use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::runtime::CancelToken;
 use crate::tools::kept_job::{self, Keeper, SOCKET};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fs;
 

@@ -43,9 +43,10 @@ fn page() -> String {
             item(&mut text, &flag.usage(), flag.help);
         }
     }
+    let cli = docs::page("cli").unwrap_or_default();
     for (title, heading) in [("EXIT STATUS", "Exit codes"), ("ENVIRONMENT", "Environment")] {
         let _ = writeln!(text, ".SH {title}");
-        for (name, about) in rows(docs::page("cli").unwrap_or_default(), heading) {
+        for (name, about) in rows(&cli, heading) {
             item(&mut text, name, about);
         }
     }

@@ -7,6 +7,7 @@
 //! Not here: old names of settings (`resources::settings`) and versions of session files (`session`).
 
 use crate::base::file;
+use crate::base::json;
 use crate::mode::report;
 use crate::resources::settings::Settings;
 use crate::session::upkeep;
@@ -51,7 +52,7 @@ fn keys(agent: &Path, settings: &Settings) -> Result<(), String> {
     let stored = settings.of_user("apiKeys");
     for (provider, key) in stored.and_then(Value::as_object).into_iter().flatten() {
         if key.is_string() && !found.contains_key(provider) {
-            let entry = serde_json::json!({"type": "api_key", "key": key});
+            let entry = crate::base::json::json!({"type": "api_key", "key": key});
             found.insert(provider.clone(), entry);
         }
     }
@@ -83,7 +84,7 @@ fn read(path: &Path) -> Option<Map<String, Value>> {
 
 fn parse(bytes: &[u8]) -> Option<Map<String, Value>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    serde_json::from_slice(bytes).ok()
+    json::parse(bytes).ok()
 }
 
 fn pretty(value: &Value) -> Result<String, String> {

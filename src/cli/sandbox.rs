@@ -1,6 +1,7 @@
 //! Makes the sandbox of a session, and runs `pi sandbox`, which tries a command in a sandbox.
 
 use super::flags::{self, UsageError};
+use crate::base::thread::Thread;
 use crate::mode::exit;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
@@ -124,8 +125,7 @@ fn wait(sandbox: &Sandbox, cwd: &Path, program: &Path, arguments: &[OsString]) -
     drop((command, confinement));
     let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
     let handle = signals.handle();
-    let forward = std::thread::Builder::new().name("signals".into());
-    let forward = forward.spawn(move || {
+    let forward = Thread::named("signals").start(move || {
         for signal in signals.forever() {
             if matches!(signal, SIGTERM | SIGHUP) {
                 // SAFETY: the child is not waited for before this thread has ended.

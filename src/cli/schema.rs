@@ -54,8 +54,8 @@ fn contents() -> String {
 mod tests {
     use super::*;
     use crate::agent::schema::{faults, unsupported};
+    use crate::base::json::json;
     use crate::resources::settings::table;
-    use serde_json::json;
 
     fn schema(name: &str) -> Option<Value> {
         SCHEMAS.iter().find(|(known, ..)| *known == name).unwrap().2()

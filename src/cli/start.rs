@@ -10,6 +10,7 @@ use super::package::named::named;
 use super::sandbox;
 use super::trust::{self, Agreed};
 use crate::base::cancel::CancelToken;
+use crate::base::order::Order;
 use crate::extension::{About, Extensions, find};
 use crate::helper;
 use crate::llm::model::{Model, ThinkingLevel, shown_url};
@@ -257,7 +258,7 @@ impl Launch {
                 }
             }
         }
-        words.sort_unstable();
+        words.order();
         for at in words.into_iter().rev().filter(|&at| at < args.messages.len()).collect::<Vec<_>>() {
             args.messages.remove(at);
         }

@@ -1,6 +1,7 @@
 //! `pi undo`: undoes changes of files that tools and commands made in a session.
 
 use super::{ask, open, sandbox};
+use crate::base::json::json;
 use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
@@ -9,7 +10,6 @@ use crate::runtime::plain_text;
 use crate::runtime::undo::{self, Action, Journal, Plan, Step, Wanted};
 use crate::session::{Log, SessionError, Store, SyncMode};
 use lexopt::{Arg, Parser, ValueExt};
-use serde_json::json;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ use super::package;
 use super::start::Launch;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
+use crate::base::json;
 use crate::mode::exit;
 use crate::mode::report;
 use crate::models::catalogue;
@@ -286,7 +287,7 @@ fn read(path: &Path) -> Map<String, Value> {
 
 fn parse(bytes: &[u8]) -> Map<String, Value> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    serde_json::from_slice(bytes).unwrap_or_default()
+    json::parse(bytes).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What `--version` prints, for people and for programs.
 
 use crate::base::feature;
+use crate::base::json::json;
 use crate::mode::REFERENCE_VERSION;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The commit of the source. A build outside of a repository, or without the variable, does not know it.
 const COMMIT: Option<&str> = option_env!("PI_COMMIT");

@@ -1,6 +1,7 @@
 //! Tools as scripts see them: names that JavaScript takes, and declarations in TypeScript.
 
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
+use crate::base::order::Order;
 use crate::runtime::control::Control;
 use serde_json::Value;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub fn declaration(info: &ToolInfo) -> String {
 pub fn listed(infos: &[&ToolInfo], chars_max: usize) -> String {
     let samples: Vec<String> = infos.iter().map(|info| sample(info)).collect();
     let mut by_length: Vec<usize> = (0..samples.len()).collect();
-    by_length.sort_by_key(|at| samples[*at].len());
+    by_length.order_by_key(|at| samples[*at].len());
     let mut rest = chars_max;
     by_length.retain(|at| {
         let left = rest.checked_sub(samples[*at].len());
@@ -168,8 +169,8 @@ fn object(schema: &Value, inner: &dyn Fn(&Value) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::message::ToolSpec;
-    use serde_json::json;
 
     #[test]
     fn schemas_become_types() {

@@ -7,6 +7,7 @@
 
 use crate::base::cancel::CancelToken;
 use crate::base::lenient;
+use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames};
 use crate::tools::process::peer::{self, Peer, PeerProcess, Program};
 use crate::tools::sandbox::{Mode, Policy, Sandbox};
@@ -19,7 +20,6 @@ use std::ffi::OsString;
 use std::io::{self, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::thread;
 use std::time::Duration;
 
 /// The program that the engine runs, which runs the script.
@@ -91,7 +91,7 @@ fn begin(program: &Program) -> io::Result<Child> {
     let Peer { stdin, stdout, stderr, process } = peer::start_in(program, sandbox.as_ref())?;
     let (messages, received) = bounded(WAITING);
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        let thread = thread::Builder::new().name(name.into()).stack_size(peer::STACK).spawn(work);
+        let thread = Thread::named(name).stack(peer::STACK).start(work);
         thread.map(drop).inspect_err(|_| process.kill())
     };
     let (words, said) = bounded(1);

@@ -22,10 +22,10 @@ mod source;
 mod store;
 mod tool;
 
+use crate::base::json::json;
 use crate::llm::message::ToolSpec;
 use crate::runtime::addition::{Addition, OWN, Owner};
 use crate::runtime::control::Control;
-use serde_json::json;
 use std::sync::Arc;
 
 /// The name of the tool.

@@ -11,12 +11,14 @@ use super::source::Options;
 use super::store;
 use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::llm::message::Block;
 use crate::runtime::control::Control;
 use crate::runtime::nested::NestedCall;
 use crate::runtime::nested_calls::{Calls, Status};
 use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io::PipeWriter;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -240,9 +242,8 @@ impl Jobs<'_, '_, '_> {
                 let _ = engine::send(&mut *lock(stdin), &answer);
                 let _ = script.ended.send(());
             };
-            let thread = thread::Builder::new().name("js-call".into());
-            thread
-                .spawn_scoped(self.scope, work)
+            Thread::named("js-call")
+                .start_in(self.scope, work)
                 .map_err(|error| format!("Cannot start a thread: {error}"))?;
             self.running += 1;
         }

@@ -4,6 +4,7 @@
 //! mentions; a query that is a tool's name finds that tool first.
 
 use crate::agent::tool::ToolInfo;
+use crate::base::order::{self, Order};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,7 +166,7 @@ impl Indexed {
 
 /// The positions of the documents that fit, best first, `limit` at most.
 pub fn rank(query: &str, documents: &[Document], limit: usize) -> Vec<usize> {
-    let wanted: BTreeSet<String> = words(query).into_iter().collect();
+    let wanted = order::set(words(query));
     let indexed: Vec<Indexed> = documents.iter().map(Indexed::of).collect();
     let total: f64 = indexed.iter().map(|document| document.length).sum();
     let count = count(indexed.len());
@@ -174,7 +175,7 @@ pub fn rank(query: &str, documents: &[Document], limit: usize) -> Vec<usize> {
         let having = self::count(indexed.iter().filter(|document| document.has(word)).count());
         (1.0 + (count - having + 0.5) / (having + 0.5)).ln()
     };
-    let wanted: BTreeMap<&String, f64> = wanted.iter().map(|word| (word, rarity(word))).collect();
+    let wanted = order::map(wanted.iter().map(|word| (word, rarity(word))));
     let all: f64 = wanted.values().sum();
     let exact = identifier(query);
     let mut found = Vec::new();
@@ -195,7 +196,7 @@ pub fn rank(query: &str, documents: &[Document], limit: usize) -> Vec<usize> {
         let is_exact = name == exact || name.ends_with(&format!("__{exact}"));
         found.push((is_exact, covered, score, at));
     }
-    found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.total_cmp(&a.2)).then(a.3.cmp(&b.3)));
+    found.order_by(|a, b| b.0.cmp(&a.0).then(b.1.cmp(&a.1)).then(b.2.total_cmp(&a.2)).then(a.3.cmp(&b.3)));
     found.into_iter().take(limit).map(|(.., at)| at).collect()
 }
 
@@ -212,7 +213,7 @@ fn count(number: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn documents() -> Vec<Document> {
         let schema = json!({"properties": {"repo": {"description": "owner and name"}, "labels": {"items":

@@ -4,10 +4,11 @@ use super::output::Maker;
 use super::{declare, run, source, spec};
 use crate::agent::call::{Arguments, CallInfo, Kind};
 use crate::agent::tool::{Exposure, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::runtime::addition::Arranger;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -6,15 +6,16 @@
 use super::connection::{Answer, Failed};
 use super::{Instance, call};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::runtime::overlay::Overlay;
 use crate::runtime::ui::{Awaited, Change, Component, Picture, Place, Query, Room, Ui};
 use crate::tools::process::peer::STACK;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 /// Time for lines.
@@ -142,7 +143,7 @@ pub fn editor(instance: &Arc<Instance>, ui: Arc<dyn Ui>, name: &str) -> Answer {
     }
     instance.show(name, remote.clone());
     let draw = move || drop(attend(&remote, &orders, &ui, &CancelToken::new()));
-    let spawned = thread::Builder::new().name("ext-draw".into()).stack_size(STACK).spawn(draw);
+    let spawned = Thread::named("ext-draw").stack(STACK).start(draw);
     spawned.map(|_| Value::Null).map_err(|error| call::failed(format_args!("Cannot start a thread: {error}")))
 }
 
@@ -199,6 +200,6 @@ pub fn place(
             }
         }
     };
-    let spawned = thread::Builder::new().name("ext-draw".into()).stack_size(STACK).spawn(draw);
+    let spawned = Thread::named("ext-draw").stack(STACK).start(draw);
     spawned.map(|_| Value::Null).map_err(|error| call::failed(format_args!("Cannot start a thread: {error}")))
 }

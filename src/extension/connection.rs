@@ -9,17 +9,18 @@
 //! message, one that floods is read no faster than it is answered. A fault ends the connection and nothing else.
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames, LINE_MAX};
 use crate::jsonrpc::message::{self, Failure, Message};
 use crate::tools::process::peer::{self, Peer, PeerProcess, Program, STACK};
 use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Messages that wait to be written.
@@ -132,8 +133,7 @@ impl Connection {
         });
         let spawn = |name: &str, run: Box<dyn FnOnce(Arc<Self>) + Send>| {
             let connection = connection.clone();
-            let thread = thread::Builder::new().name(name.into()).stack_size(STACK);
-            thread.spawn(move || run(connection)).map(drop)
+            Thread::named(name).stack(STACK).start(move || run(connection)).map(drop)
         };
         spawn("ext-write", Box::new(move |connection| connection.write(stdin, &waiting)))
             .and_then(|()| spawn("ext-stderr", Box::new(move |connection| connection.keep_stderr(stderr))))
@@ -453,7 +453,7 @@ impl Connection {
             connection.answer(id, answer);
             let _ = free.try_recv();
         };
-        let spawned = thread::Builder::new().name("ext-call".into()).stack_size(2 * STACK).spawn(run);
+        let spawned = Thread::named("ext-call").stack(2 * STACK).start(run);
         if let Err(error) = spawned {
             self.end(&format!("cannot be answered: no thread can be started: {error}"));
         }

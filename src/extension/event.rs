@@ -4,8 +4,9 @@ use super::connection::Failed;
 use super::limit::{END_MAX, HANDLER_MAX};
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::runtime::hook::{Fold, Hooks};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 

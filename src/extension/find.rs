@@ -2,6 +2,7 @@
 
 use super::host;
 use super::registration::Registration;
+use crate::base::json;
 use crate::base::{executable, file};
 use crate::resources::place::{self, Kind, MANIFEST};
 use crate::resources::source::{Scope, Source};
@@ -124,8 +125,7 @@ fn read(source: &Source, agent: &Path) -> Result<Found, String> {
     }
     let folder = path.parent().unwrap_or(path);
     let bytes = file::read(path, text_file::BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))?;
-    let manifest: Manifest =
-        serde_json::from_slice(&bytes).map_err(|error| format!("is not understood: {error}"))?;
+    let manifest: Manifest = json::parse(&bytes).map_err(|error| format!("is not understood: {error}"))?;
     let program = if manifest.command.contains('/') {
         folder.join(&manifest.command)
     } else {

@@ -7,38 +7,39 @@
 use crate::base::executable;
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::packed::{Packed, packed};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Name and content of each file.
-const FILES: &[(&str, &str)] = &[
-    ("components.mjs", include_str!("host/components.mjs")),
-    ("conversation.mjs", include_str!("host/conversation.mjs")),
-    ("editor.mjs", include_str!("host/editor.mjs")),
-    ("environment.mjs", include_str!("host/environment.mjs")),
-    ("events.mjs", include_str!("host/events.mjs")),
-    ("extension.mjs", include_str!("host/extension.mjs")),
-    ("keys.mjs", include_str!("host/keys.mjs")),
-    ("lists.mjs", include_str!("host/lists.mjs")),
-    ("loader.mjs", include_str!("host/loader.mjs")),
-    ("main.mjs", include_str!("host/main.mjs")),
-    ("markdown.mjs", include_str!("host/markdown.mjs")),
-    ("mirror.mjs", include_str!("host/mirror.mjs")),
-    ("missing.mjs", include_str!("host/missing.mjs")),
-    ("peer.mjs", include_str!("host/peer.mjs")),
-    ("pi-agent-core.mjs", include_str!("host/pi-agent-core.mjs")),
-    ("pi-ai.mjs", include_str!("host/pi-ai.mjs")),
-    ("pi-coding-agent.mjs", include_str!("host/pi-coding-agent.mjs")),
-    ("pi-tui.mjs", include_str!("host/pi-tui.mjs")),
-    (ENTRY, include_str!("host/start.mjs")),
-    ("text.mjs", include_str!("host/text.mjs")),
-    ("theme.mjs", include_str!("host/theme.mjs")),
-    ("tools.mjs", include_str!("host/tools.mjs")),
-    ("truncate.mjs", include_str!("host/truncate.mjs")),
-    ("typebox.mjs", include_str!("host/typebox.mjs")),
-    ("ui.mjs", include_str!("host/ui.mjs")),
+const FILES: &[(&str, Packed)] = &[
+    ("components.mjs", packed!("src/extension/host/components.mjs")),
+    ("conversation.mjs", packed!("src/extension/host/conversation.mjs")),
+    ("editor.mjs", packed!("src/extension/host/editor.mjs")),
+    ("environment.mjs", packed!("src/extension/host/environment.mjs")),
+    ("events.mjs", packed!("src/extension/host/events.mjs")),
+    ("extension.mjs", packed!("src/extension/host/extension.mjs")),
+    ("keys.mjs", packed!("src/extension/host/keys.mjs")),
+    ("lists.mjs", packed!("src/extension/host/lists.mjs")),
+    ("loader.mjs", packed!("src/extension/host/loader.mjs")),
+    ("main.mjs", packed!("src/extension/host/main.mjs")),
+    ("markdown.mjs", packed!("src/extension/host/markdown.mjs")),
+    ("mirror.mjs", packed!("src/extension/host/mirror.mjs")),
+    ("missing.mjs", packed!("src/extension/host/missing.mjs")),
+    ("peer.mjs", packed!("src/extension/host/peer.mjs")),
+    ("pi-agent-core.mjs", packed!("src/extension/host/pi-agent-core.mjs")),
+    ("pi-ai.mjs", packed!("src/extension/host/pi-ai.mjs")),
+    ("pi-coding-agent.mjs", packed!("src/extension/host/pi-coding-agent.mjs")),
+    ("pi-tui.mjs", packed!("src/extension/host/pi-tui.mjs")),
+    (ENTRY, packed!("src/extension/host/start.mjs")),
+    ("text.mjs", packed!("src/extension/host/text.mjs")),
+    ("theme.mjs", packed!("src/extension/host/theme.mjs")),
+    ("tools.mjs", packed!("src/extension/host/tools.mjs")),
+    ("truncate.mjs", packed!("src/extension/host/truncate.mjs")),
+    ("typebox.mjs", packed!("src/extension/host/typebox.mjs")),
+    ("ui.mjs", packed!("src/extension/host/ui.mjs")),
 ];
 const ENTRY: &str = "start.mjs";
 /// Begins the names of its folders.
@@ -73,7 +74,7 @@ fn install(cache: &Path) -> io::Result<PathBuf> {
     let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
     for (name, content) in FILES {
         digest.update(name.as_bytes());
-        digest.update(content.as_bytes());
+        digest.update(content.0);
     }
     let folder = cache.join(format!("{FOLDER}{}", &hex(digest.finish().as_ref())[..16]));
     if folder.is_dir() {
@@ -92,7 +93,7 @@ fn install(cache: &Path) -> io::Result<PathBuf> {
 
 fn fill(draft: &Path) -> io::Result<()> {
     file::make_private_folder(draft)?;
-    FILES.iter().try_for_each(|(name, content)| fs::write(draft.join(name), content))
+    FILES.iter().try_for_each(|(name, content)| fs::write(draft.join(name), content.text()))
 }
 
 /// Removes folders of other versions, and drafts of processes that were killed.

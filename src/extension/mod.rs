@@ -21,6 +21,7 @@ mod start;
 mod tool;
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::runtime::addition::{Addition, Provider, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
@@ -33,7 +34,7 @@ pub use find::Found;
 pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sign_in::News;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;

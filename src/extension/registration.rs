@@ -1,9 +1,10 @@
 //! What an extension registers, as it is written in messages and manifests.
 
 use crate::agent::tool::{Exposure, Serves, ToolInfo};
+use crate::base::json::json;
 use crate::llm::message::{Extra, ToolSpec};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// What one instance has registered so far.

@@ -4,11 +4,13 @@ use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::secret::Secret;
 use crate::runtime::sign_in::{Answer, Entry, Event, Interaction, LentSignIn, Prompt};
 use crossbeam_channel::{Sender, bounded, select};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -98,8 +100,7 @@ impl LentSignIn for RemoteSignIn {
                                 Answer::Nobody => drop(reply.send(None)),
                                 Answer::Cancelled => cancel.cancel(),
                             };
-                            let thread = thread::Builder::new().name("sign-in question".into());
-                            if thread.spawn_scoped(scope, ask).is_err() {
+                            if Thread::named("sign-in question").start_in(scope, ask).is_err() {
                                 stop.cancel();
                             }
                         }

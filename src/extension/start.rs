@@ -4,11 +4,13 @@ use super::connection::{Answer, Connection, Failed, RETIRED, Serve};
 use super::limit::{END_MAX, INITIALIZE_MAX, stops_clock};
 use super::{About, Extensions, Found, Instance, PROTOCOL_VERSION, State, call};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::patience::patience;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
 use crate::runtime::task::Task;
 use crate::tools::process::peer::{Program, STACK};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,8 +75,7 @@ impl Extensions {
                 // Those that are still loading join by themselves.
                 starting.iter().filter(|one| !one.is_loading()).for_each(|one| extensions.join(one));
             };
-            let thread = thread::Builder::new().name("ext-start".into()).stack_size(2 * STACK);
-            if let Err(error) = thread.spawn(run) {
+            if let Err(error) = Thread::named("ext-start").stack(2 * STACK).start(run) {
                 self.report(&group[0], "start", &format!("no thread can be started: {error}"));
                 group.iter().for_each(|instance| instance.set_ready());
             }
@@ -397,7 +398,7 @@ fn end_all(instances: &[Arc<Instance>]) {
         for connection in connections {
             let spare = connection.clone();
             let end = move || connection.shut_down(until);
-            if thread::Builder::new().stack_size(STACK).spawn_scoped(scope, end).is_err() {
+            if Thread::named("ext-end").stack(STACK).start_in(scope, end).is_err() {
                 spare.end(RETIRED);
             }
         }

@@ -7,9 +7,10 @@ use super::render::completions;
 use super::{Extensions, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::runtime::addition::{Completion, SlashCommand};
 use crossbeam_channel::{at, bounded, never, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

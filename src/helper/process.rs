@@ -8,6 +8,8 @@ use super::r#yield::{self, Yielded};
 use crate::agent::tool::ToolInfo;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::client::{Client, ClientError};
 use crate::llm::message::{ToolSpec, Usage};
 use crate::resources::agent::Agent;
@@ -21,7 +23,7 @@ use crate::tools::artifact;
 use crate::tools::plain;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io::{PipeReader, Read};
 use std::path::{Path, PathBuf};
@@ -126,7 +128,7 @@ fn start(helper: &Helper<'_>, soft: u64) -> Result<(Client, Errors, Vec<String>)
     let kept = Errors::default();
     let keeps = kept.clone();
     // Without the thread only a reason would be missing.
-    let _ = thread::Builder::new().name("helper-stderr".into()).spawn(move || keep_end(errors, &keeps));
+    let _ = Thread::named("helper-stderr").start(move || keep_end(errors, &keeps));
     let mut tools = vec![r#yield::declaration(helper.schema)];
     if helper.depth < DEPTH_MAX && !helper.agent.spawns.is_empty() {
         let ToolSpec { name, description, parameters, .. } =
@@ -361,7 +363,7 @@ impl<'h> Talk<'h> {
             let _ = outbox.send(response("tool_call_response", &id, json!({"content": content})));
         };
         // Without a thread the call is not answered, and ends with the helper.
-        let _ = thread::Builder::new().name("helper-task".into()).spawn_scoped(scope, work);
+        let _ = Thread::named("helper-task").start_in(scope, work);
     }
 
     /// Passes a question of the helper to the session's approver, with the helper's name.
@@ -408,7 +410,7 @@ impl<'h> Talk<'h> {
             let _ = outbox.send(response("extension_ui_response", &id, answer));
         };
         // Without a thread the question is not answered, and the helper waits until it is aborted.
-        let _ = thread::Builder::new().name("helper-ask".into()).spawn_scoped(scope, work);
+        let _ = Thread::named("helper-ask").start_in(scope, work);
     }
 
     /// Ends the process, and writes the report.

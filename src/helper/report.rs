@@ -1,10 +1,12 @@
 //! Reports of helpers, and the result of a `task` call that is made of them.
 
 use crate::agent::tool::ToolOutput;
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::llm::message::Usage;
 use crate::runtime::helpers::Report;
 use crate::session::compaction::add_usage;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Maximum bytes of all reports of a call together.
 const BYTES_MAX: usize = 24 * 1024;
@@ -60,7 +62,7 @@ pub fn result(reports: &[Report]) -> ToolOutput {
     reports.iter().for_each(|report| usage = add_usage(&usage, &report.usage));
     // What short reports leave over goes to the longer ones.
     let mut lengths: Vec<usize> = reports.iter().map(|report| report.text.len()).collect();
-    lengths.sort_unstable();
+    lengths.order();
     let heads: Vec<String> = reports.iter().map(head).collect();
     let mut left = BYTES_MAX.saturating_sub(heads.iter().map(String::len).sum());
     let mut share = left;

@@ -4,13 +4,14 @@ use super::report;
 use super::team::{Orders, Team};
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::llm::message::{Block, ToolSpec, text_of};
 use crate::resources::agent::Agents;
 use crate::runtime::control::Control;
 use crate::runtime::helpers::Report;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::thread;
 
 pub const NAME: &str = "task";
 
@@ -190,7 +191,7 @@ impl TaskTool {
                 control.wake(NAME, text_of(&report::result(&reports).content));
             }
         };
-        let started = thread::Builder::new().name("helpers".into()).spawn(work);
+        let started = Thread::named("helpers").start(work);
         started.map_err(|error| ToolError::new(format!("Cannot start a thread: {error}")))?;
         let names: Vec<&str> = reports.iter().map(|report| report.name.as_str()).collect();
         let text = format!("Started {}. The result arrives as a message.", names.join(", "));

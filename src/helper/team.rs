@@ -8,6 +8,7 @@ use super::task::{NAME, Task};
 use super::r#yield;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
+use crate::base::thread::Thread;
 use crate::runtime::config::Config;
 use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::event::Event;
@@ -129,7 +130,7 @@ impl Team {
                 let row = Row { members, at, control, update: orders.update };
                 let config = &config;
                 let work = move || self.work(task, config, row, orders);
-                let started = thread::Builder::new().name("helper".into()).spawn_scoped(scope, work);
+                let started = Thread::named("helper").start_in(scope, work);
                 if let Err(error) = started {
                     row.end(Status::Failed, &format!("Cannot start a thread: {error}"));
                 }

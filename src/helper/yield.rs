@@ -1,7 +1,8 @@
 //! The `yield` tool, by which a helper gives its result.
 
 use crate::agent::schema;
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 pub const NAME: &str = "yield";
 

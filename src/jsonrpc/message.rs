@@ -145,8 +145,8 @@ pub fn failure<'a>(id: &'a Value, error: &'a Failure) -> impl Serialize + 'a {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use proptest::prelude::*;
-    use serde_json::json;
 
     #[test]
     fn messages_are_told_apart() {

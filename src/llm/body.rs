@@ -417,7 +417,7 @@ impl CacheControl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn text(body: &Body<'_>) -> String {
         String::from_utf8(body.to_bytes().unwrap()).unwrap()

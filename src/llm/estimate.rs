@@ -114,7 +114,8 @@ pub fn utf16_len(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use crate::base::json::json;
+    use serde_json::Value;
 
     #[track_caller]
     fn check(messages: Value, expected: u64) {

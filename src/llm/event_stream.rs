@@ -11,7 +11,7 @@
 //! payload, which is JSON. An error without a type has the name `error` and an object with `code` and
 //! `message`.
 
-use serde_json::json;
+use crate::base::json::json;
 
 /// Maximum size of a message, in bytes. The first byte of a stream is therefore zero, which no text begins
 /// with.

@@ -284,7 +284,7 @@ pub fn former_provider_id(id: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     /// Checks the levels of a model, and to which level each of the seven is clamped, as in the reference.
     #[track_caller]

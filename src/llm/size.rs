@@ -76,9 +76,10 @@ fn image_counts(context: &Context) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::classify::{Class, classify};
     use crate::wire::testing;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn images(count: usize) -> Value {
         json!(vec![json!({"type": "image", "data": "AA==", "mimeType": "image/png"}); count])

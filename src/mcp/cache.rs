@@ -7,9 +7,10 @@ use super::config::Entry;
 use super::server::Offer;
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::json::{self, json};
 use crate::llm::message::now_ms;
 use ring::digest::{SHA256, digest};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Age at which a server is asked again at the start.
@@ -25,7 +26,7 @@ impl Cache {
     pub fn load(agent: &Path) -> Self {
         let path = agent.join("mcp-cache.json");
         let bytes = file::read(&path, BYTES_MAX).unwrap_or_default();
-        Self { path, entries: serde_json::from_slice(&bytes).unwrap_or_default() }
+        Self { path, entries: json::parse(&bytes).unwrap_or_default() }
     }
 
     /// What the server offered, if it is known well enough.
@@ -43,8 +44,7 @@ impl Cache {
         known["time"] = now_ms().into();
         let path = Self::load(agent).path;
         let _ = file::update(&path, |old| {
-            let mut entries: Map<String, Value> =
-                serde_json::from_slice(&old.unwrap_or_default()).unwrap_or_default();
+            let mut entries: Map<String, Value> = json::parse(&old.unwrap_or_default()).unwrap_or_default();
             entries.insert(entry.name.clone(), known);
             Ok(Some(Value::Object(entries).to_string()))
         });

@@ -3,11 +3,12 @@
 use super::fault::Fault;
 use super::peer::{Options, Peer};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 /// The versions of the protocol that are spoken, newest first.
@@ -221,7 +222,7 @@ impl Client {
                     let client = self.clone();
                     // Nobody waits for the server's word on that.
                     let work = move || drop(client.request("tasks/cancel", params, client.peer.over()));
-                    let _ = thread::Builder::new().name("mcp-task".into()).stack_size(256 << 10).spawn(work);
+                    let _ = Thread::named("mcp-task").stack(256 << 10).start(work);
                     return Err(Fault::Aborted);
                 }
                 outcome => return outcome,
@@ -267,7 +268,7 @@ impl Client {
                 client.followed().remove(&uri);
             }
         };
-        let _ = thread::Builder::new().name("mcp-subscribe".into()).stack_size(256 << 10).spawn(work);
+        let _ = Thread::named("mcp-subscribe").stack(256 << 10).start(work);
     }
 
     /// True if the model has read this resource, and was not told of a change since.

@@ -7,6 +7,7 @@
 use super::fault::Fault;
 use super::peer::{MESSAGE_MAX, Peer, Transport};
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http::address::address;
 use crate::llm::http::{Answer, Client, Method, Request, Secrets, body_text, header};
@@ -14,7 +15,6 @@ use crate::llm::secret::Secret;
 use crate::llm::sse::{SseDecoder, TooLarge};
 use crossbeam_channel::{bounded, select};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Bytes of an error's body that are read, and the wait for each part.
@@ -124,7 +124,7 @@ impl Transport for Http {
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
-    let started = thread::Builder::new().name(name.into()).stack_size(512 << 10).spawn(work);
+    let started = Thread::named(name).stack(512 << 10).start(work);
     started.map(drop).map_err(|error| Fault::Failed(format!("cannot start a thread: {error}")))
 }
 

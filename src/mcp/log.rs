@@ -72,8 +72,8 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::base::testing::TempDir;
-    use serde_json::json;
 
     #[test]
     fn messages_are_lines_without_secrets_and_control_sequences() {

@@ -1,8 +1,9 @@
 //! `@server:uri` in a prompt: the resource is put below the text.
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::Block;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::result::{TEXT_MAX, middle_cut};
 use super::server::Server;

@@ -6,14 +6,15 @@
 
 use super::fault::Fault;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, Failure, METHOD_NOT_FOUND, Message};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum bytes of a message.
@@ -302,8 +303,8 @@ impl Peer {
             peer.reply(&asked, outcome.unwrap_or_else(unknown));
             peer.0.questions.fetch_sub(1, Ordering::SeqCst);
         };
-        let started = busy < QUESTIONS_MAX
-            && thread::Builder::new().name("mcp-question".into()).stack_size(256 << 10).spawn(work).is_ok();
+        let started =
+            busy < QUESTIONS_MAX && Thread::named("mcp-question").stack(256 << 10).start(work).is_ok();
         if !started {
             self.0.questions.fetch_sub(1, Ordering::SeqCst);
             self.reply(&id, Err(Failure::new(message::INTERNAL_ERROR, "Too many requests at once")));

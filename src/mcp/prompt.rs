@@ -3,11 +3,12 @@
 use super::server::Server;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::{Block, Content, UserMessage, now_ms};
 use crate::runtime::addition::{Completion, SlashCommand};
 use crate::runtime::control::{Streaming, WeakControl};
 use crate::runtime::task::Delivery;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::{Arc, Weak};
 
 /// Proposals of a server for an argument.

@@ -4,13 +4,14 @@
 
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
 use crate::llm::message::{AssistantMessage, Block, Content, StopReason, UserMessage, now_ms, text_of};
 use crate::llm::model::ThinkingLevel;
 use crate::runtime::control::WeakControl;
 use crate::runtime::nested::Nested;
 use crate::runtime::ui::{Change, Dialog, Severity, Ui, YES};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Fields of a form.

@@ -9,11 +9,13 @@ use super::server::Server;
 use super::tool::Servers;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::{self, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::llm::message::{Block, ToolSpec};
 use crate::runtime::addition::Arranger;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::{Arc, Weak};
 use std::thread;
 
@@ -251,7 +253,7 @@ fn all(kind: Kind, servers: &[Arc<Server>], call: &Invocation<'_>) -> (Vec<Value
     let cancel = call.cancel;
     let list = |server: &Arc<Server>| server.run(true, cancel, |client| client.list(kind, cancel));
     let mut servers: Vec<&Arc<Server>> = servers.iter().collect();
-    servers.sort_by_key(|server| server.name());
+    servers.order_by_key(|server| server.name());
     let (mut entries, mut errors) = (Vec::new(), Vec::new());
     thread::scope(|scope| {
         let threads: Vec<_> = servers.iter().map(|server| scope.spawn(move || list(server))).collect();

@@ -207,9 +207,10 @@ pub fn middle_cut(text: &str, bytes_max: usize) -> Option<String> {
 mod tests {
     use super::*;
     use crate::base::cancel::CancelToken;
+    use crate::base::json::json;
     use crate::llm::model::Model;
     use crate::tools::testing::TempDir;
-    use serde_json::{Map, json};
+    use serde_json::Map;
 
     /// What the model is told of a result: texts, and `image` for images.
     fn told(result: &Value, can_read: bool) -> Vec<String> {

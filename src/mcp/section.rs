@@ -1,6 +1,7 @@
 //! The section of the system prompt that lists the servers whose tools are not declared.
 
 use super::config::namespace;
+use crate::base::order::Order;
 
 /// The name of the section.
 pub const NAME: &str = "mcp_servers";
@@ -27,7 +28,7 @@ pub fn text(servers: &[Row]) -> Option<String> {
         return None;
     }
     let mut servers: Vec<_> = servers.iter().collect();
-    servers.sort_by(|a, b| a.name.cmp(&b.name));
+    servers.order_by(|a, b| a.name.cmp(&b.name));
     let has = |way: &str| servers.iter().any(|row| row.reached_by.contains(way));
     let intro = match (has(WAYS[0]), has(WAYS[1])) {
         (true, false) => "Servers with tools that are not declared: call them from codemode scripts.",

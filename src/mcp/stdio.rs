@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::log::Log;
 use super::peer::{MESSAGE_MAX, Peer, Transport};
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames};
 use crate::runtime::service;
 use crate::tools::process::peer::{self as process, PeerProcess, Program};
@@ -15,7 +16,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufReader, PipeReader, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Messages that may wait for a server that does not read.
@@ -96,7 +96,7 @@ pub fn start(program: &Program, name: &str, peer: &Peer, log: &Arc<Log>) -> Resu
         }
     };
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        let thread = thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work);
+        let thread = Thread::named(name).stack(256 << 10).start(work);
         thread.map(drop).map_err(|error| {
             process.kill();
             failed(error)

@@ -5,10 +5,11 @@ use super::result::Maker;
 use super::server::Server;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::{self, Invocation, Namespace, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::codemode::search::{self, Document};
 use crate::llm::message::ToolSpec;
 use crate::runtime::control::Control;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Weak};
 
 /// The name of the tool that finds tools.

@@ -1,7 +1,8 @@
 //! A question as a form of one field, in the schema that ACP and MCP share for elicitations.
 
+use crate::base::json::json;
 use crate::runtime::ui::{Dialog, YES};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const FIELD: &str = "answer";
 pub const NO: &str = "no";

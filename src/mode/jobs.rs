@@ -8,13 +8,15 @@
 
 use super::exit::{self, EndsChildren};
 use super::signal::Watch;
+use crate::base::json::{self, json};
+use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::runtime::job::{self, kept};
 use crate::runtime::kept_job;
 use crate::runtime::session::Session;
 use crossbeam_channel::{Sender, after, bounded, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -63,7 +65,7 @@ pub fn run(session: Session, cancel: &CancelToken, watch: &Watch) -> Result<u8, 
     });
     let served = keeper.clone();
     // The thread ends with the process.
-    let accepting = thread::Builder::new().name("accept".into()).spawn(move || accept(&served, &listener));
+    let accepting = Thread::named("accept").start(move || accept(&served, &listener));
     if told.is_ok() && accepting.is_ok() {
         let mut first = after(FIRST);
         loop {
@@ -115,7 +117,7 @@ fn accept(keeper: &Arc<Keeper>, listener: &UnixListener) {
             serving.connections.fetch_sub(1, Ordering::SeqCst);
             serving.look();
         };
-        if thread::Builder::new().name("connection".into()).spawn(serve).is_err() {
+        if Thread::named("connection").start(serve).is_err() {
             keeper.connections.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -134,7 +136,7 @@ impl Keeper {
     fn serve(self: &Arc<Self>, mut stream: &UnixStream) -> io::Result<()> {
         let mut line = Vec::new();
         BufReader::new(stream.take(kept_job::LINE_MAX)).read_until(b'\n', &mut line)?;
-        let asked: Map<String, Value> = serde_json::from_slice(&line)?;
+        let asked: Map<String, Value> = json::parse(&line)?;
         let op = asked.get("op").and_then(Value::as_str).unwrap_or_default();
         if op == "attach" {
             self.attached.fetch_add(1, Ordering::SeqCst);
@@ -151,7 +153,7 @@ impl Keeper {
                 gone.cancel();
             };
             // Without the thread, a wait goes on for as long as was asked.
-            let _ = thread::Builder::new().name("gone".into()).spawn_scoped(scope, watch);
+            let _ = Thread::named("gone").start_in(scope, watch);
             let done = match op {
                 "start" => self.start(&asked),
                 _ => job::act(&self.control, &asked, &cancel),

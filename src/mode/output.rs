@@ -6,6 +6,7 @@
 
 use super::stdout;
 use crate::base::poll::WaitlessPipe;
+use crate::base::thread::Thread;
 use crate::runtime::event::Event;
 use crate::runtime::event_json::{self, Delta};
 use crate::runtime::{CancelToken, Fatal};
@@ -61,9 +62,7 @@ impl Output {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), work: Condvar::new(), room: Condvar::new() });
         let writer = shared.clone();
-        let thread = std::thread::Builder::new()
-            .name("stdout".into())
-            .spawn(move || writer.write_all(sink, &broken))?;
+        let thread = Thread::named("stdout").start(move || writer.write_all(sink, &broken))?;
         Ok(Self { shared, thread: Some(thread), pipe: None, cumulative: cumulative.into() })
     }
 

@@ -6,6 +6,7 @@
 
 use crate::base::file;
 use crate::base::patience::patience;
+use crate::base::thread::Thread;
 use crate::runtime::{self, CancelToken};
 use crossbeam_channel::{Sender, bounded};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
@@ -68,7 +69,7 @@ pub fn watch(run: CancelToken) -> io::Result<Watch> {
     let mut signals = Signals::new(wanted)?;
     let received = Arc::new(AtomicI32::new(0));
     let (handle, seen) = (signals.handle(), received.clone());
-    let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
+    let thread = Thread::named("signals").start(move || {
         // Kept to the thread's end: its drop tells the deadline that all went well.
         let mut ended: Option<(Sender<()>, Instant)> = None;
         for signal in signals.forever() {
@@ -90,7 +91,7 @@ pub fn watch(run: CancelToken) -> io::Result<Watch> {
                     leave(signal);
                 }
             };
-            if std::thread::Builder::new().name("deadline".into()).spawn(deadline).is_err() {
+            if Thread::named("deadline").start(deadline).is_err() {
                 leave(signal);
             }
         }

@@ -226,7 +226,7 @@ mod tests {
         let json = |provider, id| serde_json::to_value(find(provider, id).unwrap()).unwrap();
         assert_eq!(
             json("zai", "glm-4.7"),
-            serde_json::json!({
+            crate::base::json::json!({
                 "id": "glm-4.7", "name": "GLM-4.7", "api": "openai-completions", "provider": "zai",
                 "baseUrl": "https://api.z.ai/api/coding/paas/v4", "reasoning": true, "input": ["text"],
                 "cost": {"input": 0.6, "output": 2.2, "cacheRead": 0.11, "cacheWrite": 0},

@@ -1,6 +1,7 @@
 //! The table of `--list-models`: one line for each usable model, with columns as wide as their content.
 
 use super::resolve::{Usable, order};
+use crate::base::order::Order;
 use crate::llm::model::Model;
 use crate::models::Registry;
 use crate::wire::faux::PROVIDER as FAUX;
@@ -30,7 +31,7 @@ pub fn list_models(registry: &Registry, usable: Usable<'_>, search: Option<&str>
             return format!("No models matching \"{search}\"\n");
         }
     }
-    models.sort_by(|a, b| {
+    models.order_by(|a, b| {
         let provider = order::compare(&a.provider, &b.provider);
         provider.then_with(|| order::compare(&a.id, &b.id))
     });

@@ -6,8 +6,9 @@
 //! Headers are not applied here, since their values must be resolved first (`Registry::configured`).
 
 use super::config::ProviderConfig;
+use crate::base::json::json;
 use crate::llm::model::Model;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 const CONTEXT_WINDOW: u64 = 128_000;
 const MAX_TOKENS: u64 = 16_384;

@@ -4,6 +4,7 @@
 //! the reference.
 
 use crate::base::cancel::CancelToken;
+use crate::base::json;
 use crate::llm::http;
 use crate::llm::model::{Cost, CostTier, Model};
 use crate::llm::secret::Secret;
@@ -41,7 +42,7 @@ pub fn of_key(
 /// Leaves the models of `catalogue` that `body` lists, with the limits and prices that it has for them.
 fn narrowed(catalogue: Vec<Model>, body: &[u8]) -> Result<Vec<Model>, String> {
     let invalid = || "Invalid OpenRouter model list response".to_owned();
-    let list: Value = serde_json::from_slice(body).map_err(|_| invalid())?;
+    let list: Value = json::parse(body).map_err(|_| invalid())?;
     let list = list["data"].as_array().ok_or_else(invalid)?;
     let listed: HashMap<&str, &Value> =
         list.iter().filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect();
@@ -96,7 +97,7 @@ fn price(per_token: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn model(id: &str) -> Model {
         let cost = Cost { input: 9.0, ..Cost::default() };

@@ -9,6 +9,8 @@
 //! Not here: writing the file (the command line does it).
 
 use crate::base::cancel::CancelToken;
+use crate::base::json::{self, json};
+use crate::base::order;
 use crate::llm::http;
 use crate::llm::message::now_ms;
 use crate::llm::model::Model;
@@ -18,7 +20,7 @@ use crate::models::{personal, replace_or_push};
 use crate::wire;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -90,9 +92,8 @@ impl Store {
         let entries: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
         let shelve = |text| Shelved { text, models: OnceLock::new() };
-        let providers = entries.into_iter();
-        let providers = providers.map(|(name, text)| (name, shelve(text)));
-        Ok(Self { providers: providers.collect() })
+        let providers = entries.into_iter().map(|(name, text)| (name, shelve(text)));
+        Ok(Self { providers: order::map(providers) })
     }
 
     /// The fetched models of a provider, if newer than the catalogue; otherwise empty.
@@ -264,7 +265,7 @@ pub fn fetch(
 /// Reads a model list: an array, an object with the array `models`, or an object of models.
 fn models_of(provider: &str, body: &[u8]) -> Result<(Vec<Value>, usize), String> {
     let invalid = || format!("Invalid model catalog for provider \"{provider}\"");
-    let models = match serde_json::from_slice(body).map_err(|_| invalid())? {
+    let models = match json::parse(body).map_err(|_| invalid())? {
         Value::Array(models) => models,
         Value::Object(mut object) => match object.get_mut("models") {
             Some(Value::Array(models)) => std::mem::take(models),

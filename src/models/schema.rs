@@ -3,7 +3,8 @@
 //! A table describes the file; [`check`] compares a document with it. Unknown fields are accepted, since a
 //! newer version may define them.
 
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 /// Maximum number of problems reported for a file.
 const PROBLEMS_MAX: usize = 8;

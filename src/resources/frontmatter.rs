@@ -49,7 +49,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[track_caller]
     fn check(text: &str, head: Value, body: &str) {

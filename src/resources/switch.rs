@@ -4,7 +4,9 @@ use super::package::{KINDS, is_local, source_of};
 use super::pattern::relative;
 use super::place::{Kind, Places, tidy};
 use super::source::{Found, Scope, Source};
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use crate::base::order::Order;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// A resource that settings, folders or packages bring.
@@ -31,7 +33,7 @@ pub fn resources(places: &Places<'_>) -> Vec<Resource> {
         let found = places.configured(kind).into_iter();
         all.extend(found.map(|(source, is_on)| Resource { kind, source, is_on }));
     }
-    all.sort_by_cached_key(|resource| {
+    all.order_by_key(|resource| {
         let source = &resource.source;
         let package = match &source.found {
             Found::Package(text) => (0, text.to_string()),

@@ -2,6 +2,7 @@
 
 use super::text_file;
 use crate::base::ignore::Rules;
+use crate::base::json;
 use crate::base::{executable, file};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,7 @@ fn programs_of(folder: &Path) -> Vec<PathBuf> {
 /// The existing paths of `pi.extensions` in the package.json of a folder.
 fn package_extensions(folder: &Path) -> Vec<PathBuf> {
     let Ok(bytes) = file::read(&folder.join("package.json"), text_file::BYTES_MAX) else { return Vec::new() };
-    let package: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let package: serde_json::Value = json::parse(&bytes).unwrap_or_default();
     let entries = package["pi"]["extensions"].as_array().into_iter().flatten();
     let paths = entries.filter_map(|entry| entry.as_str()).map(|entry| tidy(&folder.join(entry)));
     let files = paths.flat_map(|path| if path.is_dir() { programs(&path) } else { vec![path] });

@@ -9,9 +9,10 @@ use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::auth::oauth::LentSignIn;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::options::Outside;
 use crate::models::config::{self, ProviderConfig};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// What one owner adds.

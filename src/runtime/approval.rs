@@ -404,7 +404,7 @@ impl Tool for Guarded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn tool(name: &str, reads_only: bool) -> ToolInfo {
         ToolInfo {

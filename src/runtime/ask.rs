@@ -4,8 +4,9 @@ use super::addition::Addition;
 use super::ui::{Dialog, Ui};
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::llm::message::ToolSpec;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

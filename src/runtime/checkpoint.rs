@@ -7,9 +7,10 @@ use super::event::{Event, Listener};
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
 use crate::agent::tool::{Exposure, FnTool, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::session::entry::BranchSummary;
 use crate::session::index::Kind;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 pub const CHECKPOINT: &str = "checkpoint";

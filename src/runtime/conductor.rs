@@ -18,6 +18,7 @@ use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
 use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::context::{Context, Head};
 use crate::llm::event::StreamError;
 use crate::llm::message::{
@@ -30,7 +31,7 @@ use crate::session::Notice;
 use crate::session::entry::ContextEdit;
 use crate::tools;
 use crate::wire;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -412,7 +413,7 @@ fn update(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn only_what_changed_is_told() {

@@ -73,7 +73,8 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use crate::base::json::json;
+    use serde_json::Value;
 
     #[track_caller]
     fn check(messages: &[Value], expected: Option<CutOff>) {

@@ -3,10 +3,11 @@
 //! A prompt is expanded once, before it is sent or queued; the result is not expanded again. A prompt that
 //! names no known skill or template is sent unchanged.
 
+use crate::base::json::json;
 use crate::resources::Diagnostic;
 use crate::resources::skill::Skill;
 use crate::resources::template::{Template, is_space};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Skills and prompt templates, which the user calls with a slash.
 #[derive(Clone, Debug, Default)]

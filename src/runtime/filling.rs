@@ -203,7 +203,7 @@ fn beginning(message: &AgentMessage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn each_part_of_a_message_is_counted_once() {

@@ -5,11 +5,12 @@
 
 use super::approval::excerpt;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::visible;
 use crate::llm::message::Usage;
 use crate::session::compaction::add_usage;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

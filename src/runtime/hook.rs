@@ -9,10 +9,11 @@ use crate::agent::message::AgentMessage;
 use crate::agent::run::Refusal;
 use crate::agent::tool::ToolOutput;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::{Block, ToolCall, Usage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

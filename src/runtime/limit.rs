@@ -5,12 +5,13 @@
 
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
 use crate::resources::settings::Settings;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Limits of a session's runs; `None` means no limit.
@@ -259,8 +260,7 @@ impl TimeLimit {
             }
             is_up
         };
-        let thread = thread::Builder::new().name("time-limit".into());
-        let thread = thread.stack_size(64 << 10).spawn(watch)?;
+        let thread = Thread::named("time-limit").stack(64 << 10).start(watch)?;
         Ok(Self(Some(Watch { limit, done, thread })))
     }
 
@@ -287,8 +287,8 @@ impl Drop for TimeLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::message::{ToolCall, ToolResultMessage, UsageCost};
-    use serde_json::json;
     use std::sync::Arc;
 
     fn guard(limits: Limits) -> Guard {

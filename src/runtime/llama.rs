@@ -177,8 +177,9 @@ fn word(model: &Listed) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::testing::Server;
-    use serde_json::{Value, json};
+    use serde_json::Value;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 

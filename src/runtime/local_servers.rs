@@ -2,6 +2,7 @@
 //! `local-servers.json` in the agent folder.
 
 use crate::base::file;
+use crate::base::json;
 use crate::models::local::{Allowed, Stranger};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -59,5 +60,5 @@ impl LocalServers {
 
 /// Parses the answers. A damaged file has no answers, so the user is asked again.
 fn parse(bytes: &[u8]) -> Map<String, Value> {
-    serde_json::from_slice(bytes).unwrap_or_default()
+    json::parse(bytes).unwrap_or_default()
 }

@@ -3,10 +3,10 @@
 use super::control::Models;
 use super::event::{Emit, Event};
 use crate::agent::run::Fatal;
+use crate::base::json::json;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
 use crate::models::resolve::{Choice, DEFAULT_THINKING, Scoped, Wanted, resolve};
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -14,6 +14,8 @@ use crate::agent::run::{Fatal, Refusal};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::llm::context::Context;
 use crate::llm::message::{
     AssistantMessage, Block, Content, Message, SystemMessage, ToolCall, ToolSpec, now_ms,
@@ -23,9 +25,8 @@ use crate::llm::stream::StreamHandle;
 use crate::session::entry::Custom;
 use crate::wire;
 use crossbeam_channel::{bounded, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use std::thread;
 use std::time::Instant;
 
 /// A request outside the conversation.
@@ -303,9 +304,8 @@ impl Session {
         let look = move || {
             let _ = tell.send(control.take_input(text, images, source, None, control.root()));
         };
-        thread::Builder::new()
-            .name("input".into())
-            .spawn(look)
+        Thread::named("input")
+            .start(look)
             .map_err(|error| Fatal(format!("Cannot start a thread: {error}")))?;
         loop {
             select! {

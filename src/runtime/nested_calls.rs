@@ -1,9 +1,10 @@
 //! The calls that a tool makes while it runs: what people see of them, and what the session keeps.
 
 use crate::agent::tool::ToolOutput;
+use crate::base::json::json;
 use crate::llm::message::Usage;
 use crate::session::compaction::add_usage;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Instant;
 
 /// Characters of arguments and errors that people see.

@@ -263,7 +263,7 @@ fn shortened(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn of(value: Value, calls: &mut Calls<'_>) -> Preview {
         let mut value = value;

@@ -169,8 +169,8 @@ impl Overlay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use proptest::prelude::*;
-    use serde_json::json;
 
     #[test]
     fn an_overlay_stands_where_it_wishes() {

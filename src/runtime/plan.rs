@@ -11,13 +11,13 @@ use super::ui::{Change, Dialog, Ui};
 use crate::agent::call::{Argument, Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::file;
+use crate::base::json::json;
 use crate::llm::message::{ToolSpec, now_ms};
 use crate::session::Log;
 use crate::session::entry;
 use crate::session::index::Kind;
 use crossbeam_channel::bounded;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 

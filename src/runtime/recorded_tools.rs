@@ -63,7 +63,8 @@ impl RecordedTools {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use crate::base::json::json;
+    use serde_json::Value;
 
     /// Checks the record of system messages with these additions and removals, after `changes`.
     #[track_caller]

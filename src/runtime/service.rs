@@ -6,6 +6,7 @@ use crate::agent::run::Request;
 use crate::auth::credential::Credentials;
 use crate::auth::provider;
 use crate::base::cancel::CancelToken;
+use crate::base::order;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, Clocks, Resend, StreamOptions};
@@ -46,7 +47,7 @@ pub struct Services {
 
 /// Returns pi's environment without the variables that hold keys of providers: for programs that serve a session.
 pub fn environment() -> BTreeMap<OsString, OsString> {
-    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let mut env = order::map(std::env::vars_os());
     for name in provider::key_names() {
         env.remove(OsStr::new(name));
     }

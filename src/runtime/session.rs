@@ -20,13 +20,14 @@ use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::{self, Fatal, Input};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
 use crate::llm::model::Model;
 use crate::session::Notice;
 use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
 use crate::tools::Workspace;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 

@@ -136,10 +136,10 @@ impl Setup {
 mod tests {
     use super::*;
     use crate::agent::tool::{FnTool, ToolOutput};
+    use crate::base::json::json;
     use crate::session::SyncMode;
     use crate::session::store::Store;
     use crate::tools::testing::TempDir;
-    use serde_json::json;
 
     fn setup(dir: &TempDir, model: &str) -> Setup {
         Setup::new(dir.path(), dir.path().join("none"), model)

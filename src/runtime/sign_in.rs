@@ -4,6 +4,7 @@ use super::control::SignIns;
 use crate::auth::credential::{Credentials, Stored};
 use crate::auth::provider;
 use crate::base::cancel::CancelToken;
+use crate::base::order::Order;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::Model;
 use crate::models::{Configured, local, resolve};
@@ -132,7 +133,7 @@ impl SignIns<'_> {
                 methods.push(method(Way::Key, ""));
             }
         }
-        methods.sort_by_cached_key(|method| method.name.to_lowercase());
+        methods.order_by_key(|method| method.name.to_lowercase());
         methods
     }
 

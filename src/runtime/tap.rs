@@ -2,9 +2,10 @@
 
 use super::hook::Hooked;
 use crate::base::cancel::CancelToken;
+use crate::base::json::{self, json};
 use crate::llm::model::Model;
 use crate::llm::options::Tap;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ impl Tap for HookTap {
     }
 
     fn body(&self, body: &[u8]) -> Option<Map<String, Value>> {
-        let payload: Value = serde_json::from_slice(body).ok()?;
+        let payload: Value = json::parse(body).ok()?;
         let mut is_changed = false;
         let mut event =
             self.hooked.ask(BODY, || json!({"payload": payload}), &self.cancel, &mut |event, result| {

@@ -10,10 +10,11 @@ use super::ui::Change;
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::llm::message::{Content, ToolSpec, now_ms};
 use crate::session::index::Kind;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub const NAME: &str = "todo";

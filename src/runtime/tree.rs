@@ -13,12 +13,13 @@ use super::todo;
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::{Block, Content};
 use crate::llm::model::ThinkingLevel;
 use crate::session::compaction::branch::{self, Branch};
 use crate::session::compaction::prompt;
 use crate::session::entry::{Body, BranchSummary, Entry};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ops::ControlFlow;
 
 /// Options of a move in the tree.

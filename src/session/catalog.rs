@@ -6,6 +6,8 @@
 
 use super::info::{Info, Row, Stamp};
 use crate::base::file::{self, Temp};
+use crate::base::json;
+use crate::base::order::Order;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +42,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
     changed |= !stale.is_empty();
     let mut is_wanted = stale.is_empty() || tell(infos(&rows));
     // Files that were written last are read first.
-    stale.sort_by_key(|(_, stamp, _)| std::cmp::Reverse(stamp.modified_ns));
+    stale.order_by_key(|(_, stamp, _)| std::cmp::Reverse(stamp.modified_ns));
     for part in stale.chunks(PART) {
         if !is_wanted {
             break;
@@ -59,7 +61,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
         save(index, rows.iter().cloned().chain(others));
     }
     let mut infos: Vec<Info> = rows.into_iter().map(|row| row.info).collect();
-    infos.sort_by(|a, b| b.by_activity(a).then_with(|| b.path.cmp(&a.path)));
+    infos.order_by(|a, b| b.by_activity(a).then_with(|| b.path.cmp(&a.path)));
     infos
 }
 
@@ -85,16 +87,14 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
             parts.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
         parts.into_iter().flatten().collect()
     });
-    results.sort_unstable_by_key(|(at, _)| *at);
+    results.order_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn load(index: &Path) -> HashMap<PathBuf, Row> {
     let bytes = std::fs::read(index).unwrap_or_default();
     let rows = bytes.split(|byte| *byte == b'\n');
-    rows.filter_map(|line| serde_json::from_slice::<Row>(line).ok())
-        .map(|row| (row.info.path.clone(), row))
-        .collect()
+    rows.filter_map(|line| json::parse::<Row>(line).ok()).map(|row| (row.info.path.clone(), row)).collect()
 }
 
 /// Replaces the index. Errors are ignored: they only make the next list slower.

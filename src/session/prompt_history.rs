@@ -8,6 +8,7 @@
 use super::export::{Redactor, may_hold_secret};
 use super::file::is_at;
 use crate::base::file::{make_private_folder, open, replace};
+use crate::base::json;
 use crate::llm::message::now_ms;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -236,7 +237,7 @@ impl Iterator for Earlier {
             self.left = self.left.checked_sub(1)?;
             // Without a history there is nothing to go back to, whatever the reason.
             let line = self.line().ok().flatten()?;
-            if let Ok(row) = serde_json::from_slice::<Row<'_>>(&line) {
+            if let Ok(row) = json::parse::<Row<'_>>(&line) {
                 return Some((row.cwd == self.cwd, row.prompt.into_owned()));
             }
         }

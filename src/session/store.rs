@@ -8,6 +8,7 @@ use super::entry::{self, Header};
 use super::info::Info;
 use super::log::fork;
 use super::{catalog, file, id};
+use crate::base::order::Order;
 use crate::session::error::SessionError;
 use crate::session::log::{Log, SyncMode};
 use std::fs::File;
@@ -257,7 +258,7 @@ fn choose(sessions: Vec<Stored>, wanted: &str) -> Result<Option<Stored>, Session
 }
 
 fn sort(sessions: &mut [Stored]) {
-    sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
+    sessions.order_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
 }
 
 fn list_folder(folder: &Path) -> Vec<Stored> {

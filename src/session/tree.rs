@@ -6,9 +6,10 @@
 use super::entry::{Body, BranchSummary, Entry, Label};
 use super::index::Kind;
 use super::log::Log;
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::base::time;
 use crate::session::error::SessionError;
-use serde_json::json;
 use std::collections::{HashMap, HashSet};
 
 /// The tree of a session's entries.
@@ -57,7 +58,7 @@ impl Log {
         self.break_circles(&mut tree);
         for node in &mut tree.nodes {
             if node.children.len() > 1 {
-                node.children.sort_by_cached_key(|child| self.written_at(*child));
+                node.children.order_by_key(|child| self.written_at(*child));
             }
         }
         for (target, bookmark) in self.bookmarks() {

@@ -10,6 +10,8 @@ use super::file;
 use super::place::draft_of;
 use super::store::{Store, read_dir, same_folder};
 use crate::base::file::{Temp, make_private_folder, open, read_open};
+use crate::base::json;
+use crate::base::order::Order;
 use crate::base::time::iso;
 use crate::llm::message::now_ms;
 use crate::session::error::SessionError;
@@ -68,7 +70,7 @@ impl Held {
         if age.is_ok_and(|age| age.is_ok_and(|age| age > AGE_MAX)) {
             return None;
         }
-        let unsent = serde_json::from_slice(&read_open(file.try_clone().ok()?, BYTES_MAX).ok()?).ok()?;
+        let unsent = json::parse(&read_open(file.try_clone().ok()?, BYTES_MAX).ok()?).ok()?;
         Some((Self { path: path.to_owned(), file }, unsent))
     }
 
@@ -156,7 +158,7 @@ impl Store {
             .filter(|path| path.extension().is_some_and(|end| end == "unsent") && (any || is_lone(path)))
             .filter_map(|path| Some((modified(&path).ok()?, path)))
             .collect();
-        left.sort();
+        left.order();
         let is_of_it =
             |(_, unsent): &(Held, Unsent)| !unsent.is_empty() && same_folder(Path::new(&unsent.cwd), cwd);
         left.iter().rev().find_map(|(_, path)| Held::take(path).filter(is_of_it))

@@ -6,6 +6,7 @@ use super::place::{draft_of, with_suffix};
 use super::store::{folder_name, read_dir, read_header};
 use super::{beside, id, migrate};
 use crate::base::file::{create_private, make_private_folder};
+use crate::base::order::Order;
 use crate::session::error::SessionError;
 use crate::session::log::Log;
 use crate::session::notice::Notice;
@@ -196,7 +197,7 @@ pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
         }
     };
     let mut found: Vec<PathBuf> = read_dir(folder).filter(is_leftover).collect();
-    found.sort();
+    found.order();
     found
 }
 

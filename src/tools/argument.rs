@@ -1,7 +1,8 @@
 //! Arguments of tool calls, and helpers for their schema.
 
 use crate::agent::tool::{Invocation, ToolError};
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 /// Schema option that requests strict adherence from providers that support it.
 pub fn strict_if_possible() -> Value {

@@ -5,6 +5,7 @@
 //! folded text never reaches a file. The table is this module's own: spaces, quotes, dashes, fullwidth
 //! forms, ligatures, dots, and the composed letters of Latin, Greek and Cyrillic.
 
+use crate::base::order::Order;
 use std::sync::OnceLock;
 
 /// Emits the folded characters of `char`; `char` itself if it has no folded form.
@@ -81,7 +82,7 @@ fn lookup(char: char) -> Option<(char, char)> {
                 rows.push((composed, base, *mark));
             }
         }
-        rows.sort_unstable();
+        rows.order();
         rows
     });
     let at = sorted.binary_search_by_key(&char, |row| row.0).ok()?;

@@ -9,6 +9,7 @@ use super::backend::{Backend, Child, End, Progress, ShellCommand};
 use crate::agent::CancelToken;
 use crate::base::file::create_private;
 use crate::base::poll::WaitlessPipe;
+use crate::base::thread::Thread;
 use crate::llm::secret::Hider;
 use crate::tools::backend::Input;
 use crate::tools::plain;
@@ -18,7 +19,6 @@ use std::io::{self, PipeWriter, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum size of a file with output, in bytes. A job has at most two: the present one and the one before.
@@ -165,7 +165,7 @@ impl Jobs {
         let followed = job.clone();
         let follow = move || followed.follow(child, file, hider, on_end);
         // Without the thread the child is dropped, and so killed.
-        thread::Builder::new().name("job".into()).spawn(follow).map_err(fail)?;
+        Thread::named("job").start(follow).map_err(fail)?;
         known.started = number;
         known.jobs.push(job.clone());
         if known.jobs.len() > KNOWN_MAX

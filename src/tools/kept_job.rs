@@ -13,8 +13,9 @@
 use super::job::first_line;
 use crate::base::cancel::CancelToken;
 use crate::base::hex::hex;
+use crate::base::json::{self, json};
 use ring::digest;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -191,7 +192,7 @@ impl Keeper {
             stream.write_all(format!("{request}\n").as_bytes())?;
             let mut line = Vec::new();
             BufReader::new(stream.take(LINE_MAX)).read_until(b'\n', &mut line)?;
-            Ok(serde_json::from_slice(&line)?)
+            Ok(json::parse(&line)?)
         };
         let answer = match ask() {
             Ok(answer) => answer,

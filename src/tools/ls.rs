@@ -5,9 +5,10 @@ use super::listing::{Listing, given_path, limit, limit_note, shown};
 use super::path;
 use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
-use serde_json::json;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ impl Tool for Ls {
                 }
             })
             .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
-        entries.sort_unstable_by(|a, b| (&a.0, &a.1.name).cmp(&(&b.0, &b.1.name)));
+        entries.order_by(|a, b| (&a.0, &a.1.name).cmp(&(&b.0, &b.1.name)));
 
         let mut listing = Listing::default();
         for (listed, (_, entry)) in entries.into_iter().enumerate() {

@@ -82,7 +82,7 @@ fn find_builtin(name: &str) -> Option<&'static Builtin> {
 mod tests {
     use super::*;
     use crate::agent::call::Body;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn every_tool_describes_its_calls_with_and_without_a_workspace() {

@@ -1,6 +1,7 @@
 //! Finds names similar to a missing one.
 
 use super::likeness::Likeness;
+use crate::base::order::Order;
 use crate::tools::workspace::Workspace;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ fn similar(workspace: &Workspace, path: &Path) -> Vec<PathBuf> {
             (score >= MIN_LIKENESS).then(|| (score, folder.join(&entry.name)))
         })
         .collect();
-    found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    found.order_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     found.truncate(MAX_NAMED);
     found.into_iter().map(|(_, path)| path).collect()
 }

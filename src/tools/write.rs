@@ -4,9 +4,10 @@ use super::backend::{error_text, write_error_text};
 use super::{argument, mutation, path};
 use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {

@@ -11,6 +11,7 @@
 use super::line::Line;
 use super::style::Style;
 use super::width::clusters;
+use crate::base::order::Order;
 use std::sync::Arc;
 
 /// The classes of UAX #9 that matter here; spaces and all others are neutral.
@@ -274,7 +275,7 @@ fn resolve_brackets(units: &[Unit<'_>], classes: &mut [Class], base: Class) {
             open.truncate(found);
         }
     }
-    pairs.sort_unstable();
+    pairs.order();
     for (start, end) in pairs {
         let inner = classes.get(start + 1..end).unwrap_or_default();
         let found: Vec<Class> = inner.iter().filter_map(|class| direction(*class)).collect();

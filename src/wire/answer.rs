@@ -9,6 +9,7 @@
 use super::billed::Bill;
 use super::ids::{Ids, NO_NAME};
 use super::parse::Text;
+use crate::base::json::json;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, Info, StreamError};
 use crate::llm::http::fault;
@@ -16,7 +17,7 @@ use crate::llm::message::{Extra, StopReason, Usage, now_ms};
 use crate::llm::model::Model;
 use crate::llm::protocol::{Decoder, Frame};
 use crate::llm::stream::CALLS_MAX;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Shown for thinking that the provider encrypts.
 const REDACTED: &str = "[Reasoning redacted]";

@@ -40,7 +40,7 @@ fn amount(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn only_a_complete_bill_of_openrouter_counts() {

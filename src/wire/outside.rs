@@ -3,10 +3,11 @@
 //! Their events are those of the protocol `pi-messages`, and its decoder reads them.
 
 use super::pi_messages::PiMessages;
+use crate::base::json::json;
 use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
 use crate::llm::options::Outside;
 use crate::llm::protocol::{Call, Decoder, Frame, Gone, Protocol, Source};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 pub struct ByOutside(pub Arc<dyn Outside>);

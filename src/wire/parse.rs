@@ -300,14 +300,14 @@ fn unicode_escape(text: &str) -> (&str, usize) {
     }
 }
 
-/// Parses `T` from JSON, which is repaired if necessary. `mended` holds the repaired value, from which `T`
-/// then borrows.
-pub fn event<'a, T: Deserialize<'a>>(json: &'a str, mended: &'a mut Value) -> Result<T, StreamError> {
+/// Parses `T` from JSON, which is repaired if necessary. `mended` holds the repaired JSON, from which `T`
+/// then borrows. It is text: each source that `T` is read from costs code of its own.
+pub fn event<'a, T: Deserialize<'a>>(json: &'a str, mended: &'a mut String) -> Result<T, StreamError> {
     if let Ok(event) = serde_json::from_str(json) {
         return Ok(event);
     }
-    *mended = value(json).map_err(|_| not_understood("stream", json))?;
-    T::deserialize(&*mended).map_err(|_| not_understood("stream", json))
+    *mended = value(json).map_err(|_| not_understood("stream", json))?.to_string();
+    serde_json::from_str(mended).map_err(|_| not_understood("stream", json))
 }
 
 #[cfg(test)]

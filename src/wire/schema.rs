@@ -1,8 +1,9 @@
 //! Tools whose arguments the provider forces to match a schema or a grammar.
 
+use crate::base::json::json;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::ToolSpec;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Keywords that no provider's strict mode accepts.

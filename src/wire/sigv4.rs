@@ -5,6 +5,7 @@
 //! require.
 
 use crate::base::hex::hex;
+use crate::base::order::Order;
 use crate::base::time;
 use crate::llm::body::Payload;
 use crate::llm::http::Target;
@@ -108,7 +109,7 @@ fn canonical_headers(headers: &[(&str, &str)]) -> (String, String) {
         })
         .filter(|(name, _)| !UNSIGNED.contains(&name.as_str()))
         .collect();
-    all.sort_by(|(a, _), (b, _)| a.cmp(b)); // stable: values stay in their order
+    all.order_by(|(a, _), (b, _)| a.cmp(b)); // stable: values stay in their order
     all.dedup_by(|later, first| {
         let same = later.0 == first.0;
         if same {

@@ -111,7 +111,8 @@ pub fn update_text(system: &SystemMessage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use crate::base::json::json;
+    use serde_json::Value;
 
     fn context(messages: Value) -> Context {
         let messages = serde_json::from_value(messages).unwrap();

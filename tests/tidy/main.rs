@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("jsonrpc", &["base"], &[]),
     ("markdown", &[], &[]),
     ("client", &[], &[]),
-    ("docs", &[], &[]),
+    ("docs", &["base"], &[]),
     ("llm", &["base"], &[]),
     ("wire", &["base", "llm"], &[]),
     ("models", &["base", "llm", "wire"], &[]),
@@ -188,6 +188,26 @@ fn programs_are_started_in_few_places() {
             continue;
         }
         assert!(!product(&path).contains("Command::new"), "{name} starts a program");
+    }
+}
+
+#[test]
+fn what_costs_code_for_each_type_has_one_place() {
+    let elsewhere = [
+        (r"thread::Builder::new", "base/thread.rs"),
+        (r"serde_json::(json!|json;|\{[^}]*\bjson\b)", "base/json.rs"),
+    ];
+    let elsewhere = elsewhere.map(|(text, place)| (Regex::new(text).unwrap(), place));
+    for (path, text) in sources() {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+        // A client is a file of its own, and a template begins another program.
+        if ["src/base/", "src/client/", "src/cli/extension/template/"].iter().any(|own| name.starts_with(own))
+        {
+            continue;
+        }
+        for (text_elsewhere, place) in &elsewhere {
+            assert!(!text_elsewhere.is_match(&text), "{name} does what {place} is for");
+        }
     }
 }
 

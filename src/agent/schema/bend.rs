@@ -3,7 +3,8 @@
 use super::check::is_valid;
 use super::scope::Scope;
 use super::{has_type, names, types};
-use serde_json::{Number, Value, json};
+use crate::base::json::json;
+use serde_json::{Number, Value};
 
 /// Removes optional properties that are `null` although their schema does not allow it.
 pub fn drop_optional_nulls<'a>(value: &mut Value, schema: &'a Value, scope: &Scope<'a>) {

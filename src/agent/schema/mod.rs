@@ -12,9 +12,10 @@ mod check;
 mod scope;
 mod survey;
 
+use crate::base::json::json;
 use check::Faults;
 use scope::Scope;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub use survey::unsupported;
 

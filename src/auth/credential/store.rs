@@ -11,6 +11,7 @@
 use super::file::read_entries;
 use crate::base::cancel::CancelToken;
 use crate::base::file::{FolderLock, Temp, make_private_folder, place_of};
+use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crossbeam_channel::{RecvError, after, bounded, select};
 use serde_json::{Map, Value};
@@ -124,8 +125,7 @@ fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Opti
     // Only the release of the lock ends this wait, so a thread waits; a thread that succeeds after the time
     // limit releases the lock again.
     let (sender, locked) = bounded(0);
-    let waiting = std::thread::Builder::new().name("auth.json lock".into());
-    let waiting = waiting.spawn(move || {
+    let waiting = Thread::named("auth.json lock").start(move || {
         let held = file.lock().ok().map(|()| file);
         let _ = sender.send(held);
     });

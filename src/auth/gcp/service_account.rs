@@ -1,12 +1,13 @@
 //! Signs the JSON web token with which a service account requests an access token (RFC 7523).
 
+use crate::base::json::json;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The longest lifetime that Google accepts, in seconds.
 const LIFE: u64 = 3600;

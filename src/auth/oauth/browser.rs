@@ -10,6 +10,7 @@ use super::interaction::{Answer, Event, Prompt};
 use super::pkce::{self, Pkce};
 use super::token::Token;
 use super::wire::Wire;
+use crate::base::thread::Thread;
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, bounded, never, select};
 
@@ -136,9 +137,9 @@ pub(super) fn code(
     let stop_asking = flow.wire.cancel.child();
     let found = std::thread::scope(|scope| {
         let (sender, pasted) = bounded(1);
-        let asker = std::thread::Builder::new().name("sign-in paste".into());
+        let asker = Thread::named("sign-in paste");
         let (stop, redirect, state) = (&stop_asking, &redirect_uri, &state);
-        let asker = asker.spawn_scoped(scope, move || {
+        let asker = asker.start_in(scope, move || {
             let _ = sender.send(paste(flow, redirect, state.as_deref(), stop));
         });
         let found = match asker {

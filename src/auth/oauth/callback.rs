@@ -7,6 +7,7 @@
 
 use super::entry::failed;
 use super::form::{self, Returned};
+use crate::base::thread::Thread;
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, Read, Write};
@@ -79,8 +80,7 @@ impl Callback {
         });
         let acceptor = {
             let shared = shared.clone();
-            let name = std::thread::Builder::new().name("sign-in callback".into());
-            name.spawn(move || shared.accept(&listener))?
+            Thread::named("sign-in callback").start(move || shared.accept(&listener))?
         };
         Ok(Self { port: bound.port(), received, shared, acceptor: Some(acceptor) })
     }
@@ -138,8 +138,7 @@ impl Shared {
                 shared.serve(stream);
                 shared.lock().sockets.retain(|(other, _)| *other != number);
             };
-            let name = std::thread::Builder::new().name("sign-in request".into());
-            match name.spawn(serve) {
+            match Thread::named("sign-in request").start(serve) {
                 Ok(thread) => threads.push(thread),
                 Err(_) => self.lock().sockets.retain(|(other, _)| *other != number),
             }

@@ -8,11 +8,12 @@ use super::interaction::Event;
 use super::table::CODEX;
 use super::token::Token;
 use super::wire::Answer;
+use crate::base::json::{self, json};
 use crate::llm::event::StreamError;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(super) const HOST: &str = "https://auth.openai.com";
 
@@ -81,7 +82,7 @@ fn account_id(access: &str) -> Option<String> {
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let payload = GeneralPurpose::new(&URL_SAFE, config).decode(payload).ok()?;
-    let claims: Value = serde_json::from_slice(&payload).ok()?;
+    let claims: Value = json::parse(&payload).ok()?;
     let id = claims.get(CLAIM)?.get("chatgpt_account_id")?.as_str()?;
     (!id.is_empty()).then(|| id.to_owned())
 }

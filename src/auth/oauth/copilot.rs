@@ -9,9 +9,10 @@ use super::entry::{Entry, failed, refresh_token, text};
 use super::flow::Flow;
 use super::token::{Token, whole};
 use super::wire::{Answer, Wire};
+use crate::base::json::json;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::models::catalogue;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 pub(super) const PROVIDER: &str = "github-copilot";

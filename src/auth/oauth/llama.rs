@@ -5,11 +5,12 @@
 use super::entry::failed;
 use super::flow::Flow;
 use super::token::Token;
+use crate::base::json::json;
 use crate::llm::event::StreamError;
 use crate::llm::secret::Secret;
 use crate::models::local;
 use crate::models::local::router::Router;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let known = flow.wire.env.get(local::LLAMA_URL).unwrap_or_else(|| local::LLAMA_DEFAULT.to_owned());
@@ -28,7 +29,7 @@ pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
         ("refresh", Value::Null),
         ("expires", Value::Null),
         ("key", key),
-        ("env", json!({local::LLAMA_URL: router.root()})),
+        ("env", json!({(local::LLAMA_URL): router.root()})),
     ];
     Ok(Token { access: String::new(), refresh: String::new(), expires: 0, extra: entry.into() })
 }

@@ -6,8 +6,8 @@ use super::entry::{Entry, failed, refresh_token};
 use super::flow::Flow;
 use super::token::{Token, expiry};
 use super::wire::{Wire, web_address};
+use crate::base::json::json;
 use crate::llm::event::StreamError;
-use serde_json::json;
 
 const HOST: &str = "https://auth.meta.com";
 

@@ -7,8 +7,8 @@ use super::form;
 use super::pkce::{self, Pkce};
 use super::token::{NEVER, Token};
 use super::wire::Wire;
+use crate::base::json::json;
 use crate::llm::event::StreamError;
-use serde_json::json;
 
 const AUTHORIZE: &str = "https://openrouter.ai/auth";
 const KEY: &str = "https://openrouter.ai/api/v1/auth/keys";

@@ -6,13 +6,14 @@ use crate::auth::credential::{Credentials, KEY_BYTES_MAX, Stored};
 use crate::auth::oauth::{Answer, Choice, Interaction, Prompt};
 use crate::auth::provider;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::cli::say::say;
 use crate::llm::event::ErrorKind;
 use crate::llm::message::now_ms;
 use crate::llm::secret::Secret;
 use crate::mode::report;
 use crate::runtime::{Settings, sign_in};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::Read;
 
 #[derive(Default)]

@@ -9,12 +9,13 @@ mod store;
 
 use super::say::{BAD_USAGE, say, say_plain};
 use super::version;
+use crate::base::json::json;
 use crate::mode::exit::{DONE, FAILED};
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::Inputs;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::{Display, Write};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! `pi extension new`: writes an extension that works, with a test.
 
 use super::say::{BAD_USAGE, say};
+use crate::base::json::json;
 use crate::mode::{exit, report};
-use serde_json::json;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;

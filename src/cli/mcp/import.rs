@@ -244,7 +244,7 @@ fn placeholders(text: &str, notes: &mut Vec<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn entries_of_other_programs_become_ours() {

@@ -1,12 +1,13 @@
 //! `pi mcp list` and `pi mcp test`: what servers offer, after connecting to them.
 
 use super::{Place, Words};
+use crate::base::json::json;
 use crate::cli::say::say_plain;
 use crate::mcp::config::{Entry, Exposure, Servers};
 use crate::mcp::server::{Context, END, Offer, Server, State, sign_in_hint};
 use crate::mcp::session::tokens;
 use crate::mode::exit::{DONE, FAILED};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;

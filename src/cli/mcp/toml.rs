@@ -202,8 +202,8 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use proptest::prelude::*;
-    use serde_json::json;
 
     #[test]
     fn configurations_are_read() {

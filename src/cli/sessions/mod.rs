@@ -7,6 +7,7 @@ mod remove;
 pub mod row;
 
 use super::open;
+use crate::base::json::json;
 use crate::mode::exit;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
@@ -19,7 +20,6 @@ use crate::session::store::Store;
 use crate::session::upkeep::{self, ImportedCopy};
 use lexopt::{Arg, Parser, ValueExt};
 use row::{json_line, one_line, row, rows, short_ids};
-use serde_json::json;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, Write};

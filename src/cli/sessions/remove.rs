@@ -2,13 +2,13 @@
 
 use super::row::{json_line, one_line};
 use super::{Failure, Sessions};
+use crate::base::json::json;
 use crate::base::time;
 use crate::cli::ask;
 use crate::helper::isolate;
 use crate::mode::{exit, report};
 use crate::session::info::Info;
 use crate::session::upkeep;
-use serde_json::json;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

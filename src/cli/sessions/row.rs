@@ -1,5 +1,6 @@
 //! Formats a session for `pi sessions`, as a row for people or as a line of JSON.
 
+use crate::base::order::Order;
 use crate::runtime::{age, plain_text};
 use crate::session::info::Info;
 use serde_json::Value;
@@ -40,7 +41,7 @@ pub fn row(info: &Info, id: &str, with_folder: bool) -> String {
 pub fn short_ids(infos: &[Info]) -> Vec<String> {
     const SHORTEST: usize = 8;
     let mut sorted: Vec<&str> = infos.iter().map(|info| info.id.as_str()).collect();
-    sorted.sort_unstable();
+    sorted.order();
     let common = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let short = |id: &str| {
         let at = sorted.partition_point(|other| *other < id);

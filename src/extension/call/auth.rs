@@ -2,12 +2,12 @@
 
 use super::{Answer, Failure, INVALID_PARAMS, Params, cancelled, failed, unknown};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::extension::Instance;
 use crate::extension::sign_in::News;
 use crate::runtime::sign_in::{Choice, Event, Prompt};
 use crossbeam_channel::{bounded, select};
 use serde::Deserialize;
-use serde_json::json;
 
 #[derive(Deserialize)]
 struct OptionForm {

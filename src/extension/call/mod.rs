@@ -10,6 +10,7 @@ use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
 use super::registration::changes_models;
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
@@ -17,7 +18,7 @@ use crate::runtime::ui::{Asker, Change, Dialog, Severity, YES};
 use crate::tools::process::peer::{self, Program};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,10 +2,11 @@
 
 use super::{Answer, Call, Failure, INVALID_PARAMS, failed, json_of, unknown};
 use crate::agent::message::AgentMessage;
+use crate::base::json::json;
 use crate::llm::message::ToolSpec;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::runtime::nested::Nested;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 impl Call<'_> {

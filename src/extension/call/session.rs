@@ -1,13 +1,14 @@
 //! `session.*`: the conversation, and changes to another one.
 
 use super::{Answer, Call, Failure, INVALID_PARAMS, cancelled, failed, json_of, unknown};
+use crate::base::json::json;
 use crate::llm::message::Content;
 use crate::runtime::control::{Streaming, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::hook::{InputSource, custom_message};
 use crate::runtime::task::{self, Ask, Delivery, Task};
 use crossbeam_channel::{bounded, select};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 impl Call<'_> {
     pub(super) fn session(&self, name: &str) -> Answer {

@@ -2,8 +2,9 @@
 
 use super::{Answer, Call, unknown};
 use crate::agent::tool::ToolOutput;
+use crate::base::json::json;
 use crate::runtime::nested_calls::{Calls, Status};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl Call<'_> {

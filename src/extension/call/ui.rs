@@ -1,9 +1,10 @@
 //! `ui.*`: questions to the user, and what is shown.
 
 use super::{Answer, Call, Failure, severity, unknown};
+use crate::base::json::json;
 use crate::extension::component;
 use crate::runtime::ui::{Arrange, Change, Component, Dialog, Indicator, Place, Query, Ui, YES};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use super::tree::copy_one;
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
+use crate::base::json;
 use crate::runtime::helpers::{names, shown};
 use crate::tools::sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
@@ -356,8 +357,8 @@ pub fn recover(folder: &Path) -> Result<bool, String> {
         }
         Err(error) => return Err(say("read", &path, &error)),
     };
-    let journal: Journal = serde_json::from_slice(&bytes)
-        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let journal: Journal =
+        json::parse(&bytes).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     journal.undone()?;
     fs::remove_file(&path).map_err(|error| say("removed", &path, &error))?;
     clear_stage(folder);

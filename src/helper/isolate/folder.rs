@@ -2,6 +2,7 @@
 
 use super::apply;
 use crate::base::file;
+use crate::base::order::Order;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -61,7 +62,7 @@ pub fn forgotten(agent_dir: &Path) -> Vec<PathBuf> {
     };
     let folders = copies.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let mut found: Vec<PathBuf> = folders.filter(|folder| lock(folder).is_ok()).collect();
-    found.sort();
+    found.order();
     found
 }
 

@@ -19,6 +19,8 @@ pub use folder::{discard, forgotten, recover, root_of};
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
+use crate::base::order::Order;
+use crate::base::thread::Thread;
 use crate::runtime::helpers::{Changes, names};
 use crate::tools::merge::merge;
 use crate::tools::mutation;
@@ -28,7 +30,6 @@ use git::{Store, Tracked};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::thread;
 use tree::{Changed, Found, Id, Lister, Record};
 
 enum Kind {
@@ -121,7 +122,7 @@ impl Copy {
                     let copy = copy;
                     let _ = folder::remove(&copy.folder);
                 };
-                let _ = thread::Builder::new().name("copy-removal".into()).spawn(remove);
+                let _ = Thread::named("copy-removal").start(remove);
                 Err(error)
             }
             Err(error) => {
@@ -175,7 +176,7 @@ impl Copy {
             self.kind = Kind::Git(Store::create(&root, &store, &tree, &self.record, &tracked, cancel)?);
         }
         repositories.extend(tracked.modules());
-        repositories.sort();
+        repositories.order();
         repositories.dedup();
         let note = format!("Not in the copy, as repositories of their own: {}", shown(&repositories));
         Ok((!repositories.is_empty()).then_some(note).into_iter().collect())

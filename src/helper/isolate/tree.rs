@@ -6,6 +6,7 @@
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
+use crate::base::order;
 use crate::runtime::helpers::shown;
 use crate::tools::diff;
 use crate::tools::ignore::{Marks, Scope, path_bytes};
@@ -255,7 +256,7 @@ pub fn changes(
     cancel: &CancelToken,
 ) -> io::Result<Vec<Changed>> {
     let mut changed = Vec::new();
-    for path in record.keys().chain(files).collect::<BTreeSet<_>>() {
+    for path in order::set(record.keys().chain(files)) {
         let is_there = files.contains(path) || is_direct(root, path);
         let end = if is_there { id(&root.join(path), cancel)? } else { None };
         // A folder in the place of a file has files of its own.

@@ -126,7 +126,7 @@ fn shorten(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn errors_keep_text_and_status() {

@@ -29,6 +29,7 @@ use super::body::Long;
 use super::event::{ErrorKind, StreamError};
 use crate::base::cancel::{CancelGuard, CancelToken};
 use crate::base::env::Env;
+use crate::base::json;
 use connection::Lease;
 use debug::{Exchange, Log};
 use failure::Phase;
@@ -73,7 +74,7 @@ impl Reply {
 
     /// The body as JSON; `None` if it is not valid.
     pub fn json(&self) -> Option<serde_json::Value> {
-        serde_json::from_slice(&self.body).ok()
+        json::parse(&self.body).ok()
     }
 }
 

@@ -3,6 +3,7 @@
 //! The HTTP client pulls a body, and its source pushes: a thread makes the parts, at most [`AHEAD`] of them before
 //! they are sent.
 
+use crate::base::thread::Thread;
 use crate::llm::body::Long;
 use crossbeam_channel::{Receiver, bounded};
 use std::io::{self, Read};
@@ -18,8 +19,8 @@ pub(super) fn send<T>(
 ) -> Result<T, ureq::Error> {
     thread::scope(|scope| {
         let (sender, parts) = bounded(AHEAD);
-        let maker = thread::Builder::new().name("http-body".to_owned());
-        maker.spawn_scoped(scope, move || long.read(&mut |part| sender.send(part).is_ok()))?;
+        Thread::named("http-body")
+            .start_in(scope, move || long.read(&mut |part| sender.send(part).is_ok()))?;
         let mut body = Parts { parts, part: Vec::new(), at: 0 };
         run(SendBody::from_reader(&mut body))
     })

@@ -17,9 +17,9 @@ pub use hider::{EventHider, Hider};
 pub use set::Set;
 pub use value::each_text;
 
+use crate::base::order;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -225,7 +225,7 @@ impl State {
         if in_placeholder(name) || self.known.iter().any(is_known) {
             return;
         }
-        let taken: BTreeSet<&str> = self.known.iter().map(|known| known.name.as_str()).collect();
+        let taken = order::set(self.known.iter().map(|known| known.name.as_str()));
         let numbered = (2..).map(|number| format!("{name}.{number}"));
         let name =
             std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken.contains(name.as_str()));

@@ -29,6 +29,7 @@ use super::model::Model;
 use super::options::{Clocks, StreamOptions};
 use super::protocol::Api;
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crossbeam_channel::{after, never, select};
 use measure::Measure;
 use std::collections::VecDeque;
@@ -116,8 +117,7 @@ fn start_with(
     handle.closes_when_aborted = matches!(&api, Api::Wire(protocol) if protocol.closes_when_aborted());
     let (stop, whole) = (handle.stop.clone(), handle.whole.clone());
     let job = Job { client, api, model: model.clone(), context, options, stop, whole };
-    let thread = std::thread::Builder::new().name("llm-stream".to_owned());
-    match thread.spawn(move || worker::run(&job, writer)) {
+    match Thread::named("llm-stream").start(move || worker::run(&job, writer)) {
         Ok(_) => handle,
         Err(error) => {
             let text = format!("cannot start a thread for the request: {error}");

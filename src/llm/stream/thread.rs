@@ -6,6 +6,7 @@
 //! continuation, the full request is sent. The state of threads is kept in memory: a new process begins with a
 //! full request.
 
+use crate::base::json::json;
 use crate::llm::body::Body;
 use crate::llm::context::Context;
 use crate::llm::event::{Info, StreamError};
@@ -15,7 +16,7 @@ use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::Protocol;
 use ring::digest;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The field of a body whose conversation the server may store, and its value.

@@ -1,8 +1,9 @@
 //! The fields of an entry of `mcp.json`: one table for checks, the manual and the schema.
 
 use super::Exposure;
+use crate::base::json::json;
 use crate::llm::http::address::address;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// A field of an entry, or of the object in one.
 pub struct Field {

@@ -15,6 +15,7 @@ pub use field::schema;
 
 use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
+use crate::base::json;
 use crate::runtime::addition::LentServer;
 use crate::runtime::trust::Consent;
 use serde_json::{Map, Value};
@@ -115,7 +116,7 @@ fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let content = serde_json::from_slice(bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    let content = json::parse(bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     match content {
         Value::Object(fields) if fields.get("mcpServers").is_none_or(Value::is_object) => Ok(fields),
         _ => Err(format!("{}: must be an object whose \"mcpServers\" is an object", path.display())),

@@ -2,6 +2,7 @@
 
 use super::{END, Offer, Server};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::http::Secrets;
 use crate::mcp::client::{Client, Kind};
 use crate::mcp::config::{Entry, Scope, Transport as Way};
@@ -13,7 +14,7 @@ use crate::mcp::question::Questions;
 use crate::mcp::stdio;
 use crate::models::config_value::{self, Keep};
 use crate::tools::process::peer::{self as process, Program};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

@@ -9,6 +9,8 @@ mod run;
 
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::llm::secret::Vault;
 use crate::mcp::client::Client;
 use crate::mcp::config::{Entry, Transport as Way};
@@ -20,11 +22,10 @@ use crate::mcp::question::Questions;
 use connect::read_offer;
 use crossbeam_channel::{Receiver, bounded, select};
 pub use run::{sign_in_hint, wider_hint};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Pauses before a server over HTTP is tried again that failed for the moment.
@@ -282,7 +283,7 @@ impl Server {
             let _done = done;
             server.open();
         };
-        let thread = thread::Builder::new().name("mcp-connect".into()).stack_size(1 << 20).spawn(work);
+        let thread = Thread::named("mcp-connect").stack(1 << 20).start(work);
         if let Err(error) = thread {
             slot.opening = None;
             slot.state = State::Failed(format!("cannot start a thread: {error}"));
@@ -407,7 +408,7 @@ impl Server {
                 server.tell();
             }
         };
-        let thread = thread::Builder::new().name("mcp-refresh".into()).stack_size(1 << 20).spawn(work);
+        let thread = Thread::named("mcp-refresh").stack(1 << 20).start(work);
         if thread.is_err() {
             self.refreshing.store(false, Ordering::SeqCst);
         }

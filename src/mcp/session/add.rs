@@ -2,6 +2,7 @@
 
 use super::{Mcp, owner, with_resources};
 use crate::agent::tool::{Namespace, Tool};
+use crate::base::json::json;
 use crate::codemode;
 use crate::llm::estimate::text_tokens;
 use crate::mcp::command::Slash;
@@ -14,7 +15,7 @@ use crate::mcp::server::Server;
 use crate::mcp::tool::{SearchTool, ServerTool, Servers};
 use crate::runtime::addition::{Addition, Arranger, SlashCommand};
 use crate::runtime::ui::Change;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Weak};
 
 /// The part of a model's window that declarations may take.

@@ -1,10 +1,11 @@
 //! A tool call as shown in an editor: title, kind, files, and changes.
 
+use crate::base::json::json;
 use crate::runtime::approval::{excerpt, squeezed};
 use crate::runtime::backend;
 use crate::runtime::call::{Arguments, Body, CallInfo, Kind};
 use crate::runtime::{Block, Workspace, edited_texts, resolve_path};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,11 @@
 
 use super::option;
 use super::update::Updates;
+use crate::base::json::json;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::runtime::session::Session;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 /// A command, with its argument.

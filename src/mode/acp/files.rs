@@ -8,12 +8,13 @@
 
 use super::peer::Peer;
 use super::terminal::{Drawn, Terminal};
+use crate::base::json::json;
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
 use crate::runtime::CancelToken;
 use crate::runtime::backend::{Backend, Child, DirEntry, Kind, ShellCommand, Source, Stat};
 use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::sandbox::Sandbox;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! Tells the editor how full the context is and what the session has cost.
 
 use super::peer::Peer;
+use crate::base::json::json;
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentEvent, AgentMessage};
-use serde_json::json;
 
 /// The cost of a session so far, in US dollars.
 pub struct Meter {

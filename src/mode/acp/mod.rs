@@ -36,6 +36,7 @@ use super::host::Host;
 use super::output::Output;
 use super::signal::Watch;
 use super::stdin;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, Bad, Failure, INVALID_REQUEST, Message};
 use crate::runtime::CancelToken;
 use crossbeam_channel::bounded;
@@ -45,7 +46,6 @@ use serde_json::Value;
 use serve::Server;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 
 /// Maximum requests queued for the opener.
 const REQUESTS_MAX: usize = 64;
@@ -59,8 +59,7 @@ pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, S
     let sessions = Sessions::default();
     let opener = Opener { host, peer: peer.clone(), sessions: sessions.clone(), cancel: cancel.clone() };
     let (requests, waiting) = bounded(REQUESTS_MAX);
-    let opener =
-        thread::Builder::new().name("opener".into()).spawn(move || opener.work(&waiting)).map_err(start)?;
+    let opener = Thread::named("opener").start(move || opener.work(&waiting)).map_err(start)?;
     let server = Server { peer, sessions: sessions.clone(), requests };
     stdin::serve(parse, cancel, |message| match message {
         Ok(message) => server.handle(message),

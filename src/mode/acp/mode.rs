@@ -1,9 +1,10 @@
 //! The modes of a session: what happens to tool calls (`pi docs permissions`), and plan mode.
 
+use crate::base::json::json;
 use crate::runtime::control::Control;
 use crate::runtime::permission::Mode;
 use crate::runtime::plan;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 #[derive(Clone, Debug)]
 pub struct Modes {

@@ -12,17 +12,19 @@ use super::typed::title;
 use super::ui::EditorUi;
 use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::mode::host::{self, Host, Listed, Refusal};
 use crate::runtime::addition::{Addition, Lend, LentServer, OWN, Owner};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
@@ -335,9 +337,8 @@ impl<H: Host> Opener<H> {
                     work::work(session, &waiting, &sessions, &peer, &files);
                 }
             };
-            thread::Builder::new()
-                .name("session".into())
-                .spawn(work)
+            Thread::named("session")
+                .start(work)
                 .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?
         };
         let session = self.host.open(&cwd, stored, &folders, over, &self.cancel)?;

@@ -1,9 +1,10 @@
 //! The options of a session that an editor shows as pickers: model, thinking level and mode.
 
 use super::mode::{self, Modes};
+use crate::base::json::json;
 use crate::runtime::ThinkingLevel;
 use crate::runtime::control::Control;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const MODEL: &str = "model";
 const THINKING: &str = "thinking";

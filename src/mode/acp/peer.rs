@@ -1,7 +1,8 @@
 //! The connection to the editor.
 
+use crate::base::json::json;
 use crate::mode::peer;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// No key, or no model at all.
 pub const AUTH_REQUIRED: i64 = -32000;

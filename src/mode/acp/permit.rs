@@ -3,11 +3,12 @@
 use super::call;
 use super::peer::Peer;
 use super::update::{WARNING, notice};
+use crate::base::json::json;
 use crate::runtime::approval::{Approver, Decision, Question};
 use crate::runtime::control::{Control, WeakControl};
 use crate::runtime::permission::{Always, Effect, Scope};
 use crate::runtime::{CancelToken, Describer, Workspace};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 const ALLOW: &str = "allow";

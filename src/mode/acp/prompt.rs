@@ -131,7 +131,7 @@ fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[track_caller]
     fn check(prompt: Value, text: &str, attached: &str, images: &[&str]) {

@@ -8,13 +8,14 @@ use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
 use super::server;
 use super::work::Job;
+use crate::base::json::json;
 use crate::jsonrpc::message::{
     Bad, Failure, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message,
 };
 use crate::mode::report;
 use crate::runtime::control::{Begin, Control, user_message};
 use crossbeam_channel::{Sender, TrySendError};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -4,14 +4,15 @@
 //! terminal is always released, also one that is created late: up to five minutes after it was asked for.
 
 use super::peer::Peer;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::backend::{Child, End, Progress, ShellCommand};
 use crossbeam_channel::{Receiver, Sender, after, at, bounded, never, select};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Bytes of output that the editor is asked to keep.
@@ -91,7 +92,7 @@ impl Terminal {
             let (peer, session, gone) = (peer.clone(), session.to_owned(), gone.clone());
             move || follow(&peer, &session, &params, &hand_over, &end, &gone)
         };
-        thread::Builder::new().name("terminal".into()).stack_size(256 << 10).spawn(work)?;
+        Thread::named("terminal").stack(256 << 10).start(work)?;
         let late = || format!("the editor made no terminal within {LIMIT:?}");
         let made = select! {
             recv(made) -> made => made.unwrap_or_else(|_| Err(late())),

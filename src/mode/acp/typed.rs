@@ -5,9 +5,10 @@
 //! text is shown.
 
 use super::place::file_uri;
+use crate::base::json::json;
 use crate::runtime::CalledSkill;
 use crate::runtime::plain_text;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Maximum characters of a title.
 const TITLE_MAX: usize = 80;

@@ -6,13 +6,14 @@
 use super::open::{Sessions, tell_commands};
 use super::peer::Peer;
 use super::update::notice;
+use crate::base::json::json;
 use crate::mode::form::{self, NO};
 use crate::runtime::control::WeakControl;
 use crate::runtime::plan;
 use crate::runtime::ui::{Change, Dialog, Problem, Ui, YES};
 use crate::runtime::{CancelToken, unique_id};
 use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

@@ -9,10 +9,11 @@
 use super::call::{self, Change};
 use super::peer::{ClientCapabilities, Peer};
 use super::terminal::Drawn;
+use crate::base::json::json;
 use crate::runtime::event::{Event, Reason};
 use crate::runtime::todo::{self, List, Status};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Describer, Workspace, unique_id};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 

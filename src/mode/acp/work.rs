@@ -8,6 +8,7 @@ use super::peer::{AUTH_REQUIRED, Peer, Reply};
 use super::prompt::Prompt;
 use super::typed::title;
 use super::update::Updates;
+use crate::base::json::json;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
@@ -16,7 +17,6 @@ use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
 use crate::runtime::{AgentEvent, CancelToken, Fatal, StopReason, now_iso};
 use crossbeam_channel::{Receiver, select};
-use serde_json::json;
 use std::sync::Arc;
 
 pub enum Job {

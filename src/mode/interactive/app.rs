@@ -16,6 +16,7 @@ use super::keeping::Keeping;
 use super::status::Status;
 use super::view::View;
 use super::work::{self, Job};
+use crate::base::thread::Thread;
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
 use crate::runtime::hook::InputSource;
 use crate::runtime::image::named;
@@ -165,7 +166,7 @@ impl App {
             work();
             drop(alive);
         };
-        if let Err(error) = std::thread::Builder::new().name(name.into()).spawn(work) {
+        if let Err(error) = Thread::named(name).start(work) {
             self.error(&format!("Cannot start a thread: {error}"));
         }
     }

@@ -227,8 +227,8 @@ fn whole(messages: Vec<(AgentMessage, Vec<Arc<ToolResult>>)>, look: &Look<'_>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::mode::interactive::testing::Bench;
-    use serde_json::json;
 
     /// A conversation with calls that succeeded, failed and never ran, cut by a compaction.
     fn bench() -> Bench {

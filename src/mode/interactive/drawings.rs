@@ -4,6 +4,7 @@
 //! own, and stands on the screen as it was drawn last, or in pi's own form. A part is printed into the scrollback
 //! when it has been drawn as it is at the end.
 
+use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::addition::Renderer;
 use crate::runtime::control::Control;
@@ -91,7 +92,7 @@ impl Drawings {
             move || draw_all(&waiting, &shared, &redraw, &cancel)
         };
         // Without the thread everything is drawn in pi's own form.
-        let thread = std::thread::Builder::new().name("ext-render".into()).stack_size(256 << 10).spawn(run);
+        let thread = Thread::named("ext-render").stack(256 << 10).start(run);
         Self { shared, source: thread.is_ok().then(|| (control.clone(), jobs)) }
     }
 

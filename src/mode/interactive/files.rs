@@ -2,6 +2,7 @@
 
 use super::effect::Effect;
 use super::feed::Feed;
+use crate::base::thread::Thread;
 use crate::runtime::{CancelToken, Workspace, each_path};
 use crate::tui::complete::{Candidate, Token, rank};
 use crate::tui::select::Item;
@@ -120,7 +121,7 @@ impl Files {
             let _ = each_path(&workspace, &folder, FILES_MAX, TIME, &cancel, &mut each);
             give(&mut batch, true);
         };
-        if std::thread::Builder::new().name("files".into()).spawn(list).is_err() {
+        if Thread::named("files").start(list).is_err() {
             self.is_whole = true;
         }
     }

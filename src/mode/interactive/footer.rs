@@ -4,6 +4,8 @@ use super::activity::Spent as RunSpent;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::runtime::control::Control;
 use crate::runtime::permission::Mode;
 use crate::runtime::stats::{Context, ContextUsage, Stats};
@@ -13,7 +15,7 @@ use crate::tui::select::elapsed;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::width::width;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -101,7 +103,7 @@ impl Footer {
             feed.effect(Effect::Summed { changes, stats });
         };
         // Without the thread the sums are missing, nothing else.
-        let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
+        let _ = Thread::named("sums").start(sum);
     }
 
     /// Applies a sum; starts again if tokens were spent meanwhile, which the sum may or may not include.

@@ -1,6 +1,7 @@
 //! How the conversation is drawn at a moment: size, colours, folding.
 
 use super::drawings::{Drawing, Drawings, LAST, Part, Texts};
+use crate::base::json::json;
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
@@ -9,7 +10,7 @@ use crate::tui::select::Looks;
 use crate::tui::sgr;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::{Role, Theme};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -64,6 +64,7 @@ mod work;
 use super::exit::{DONE, EndsChildren, FAILED};
 use super::report;
 use super::signal::Watch;
+use crate::base::thread::Thread;
 use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
@@ -80,7 +81,6 @@ use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 pub use survey::survey;
@@ -166,10 +166,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     control.set_ui(Arc::new(OnFeed::new(feed.clone())));
     let worker = {
         let feed = feed.clone();
-        thread::Builder::new()
-            .name("session".into())
-            .spawn(move || work::work(session, &waiting, &feed))
-            .map_err(start)?
+        Thread::named("session").start(move || work::work(session, &waiting, &feed)).map_err(start)?
     };
     let places = Places {
         cwd: control.snapshot().cwd,

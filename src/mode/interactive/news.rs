@@ -17,6 +17,7 @@ use super::feed::News;
 use super::footer::tokens;
 use super::keys;
 use super::surface;
+use crate::base::thread::Thread;
 use crate::runtime::cache_miss::{LIFETIME, Latest, Miss};
 use crate::runtime::{AgentMessage, AssistantMessage, Fatal, StopReason, is_local, now_ms, preview_edit};
 use std::time::Instant;
@@ -148,7 +149,7 @@ fn preview(app: &App) {
         }
     };
     // Without the thread the texts of the edit are shown, no diff.
-    let _ = std::thread::Builder::new().name("preview".into()).spawn(look);
+    let _ = Thread::named("preview").start(look);
 }
 
 /// Removes all dialogs.

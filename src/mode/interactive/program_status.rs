@@ -129,7 +129,7 @@ fn sequence(state: &str, kind: Option<Kind>, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn answer(reason: &str) -> AgentMessage {
         serde_json::from_value(json!({"role": "assistant", "content": [], "api": "x", "provider": "x", "model": "x",

@@ -7,6 +7,7 @@ use super::conversation::Conversation;
 use super::effect::Effect;
 use super::feed::Feed;
 use super::look::{Kept, Look};
+use crate::base::thread::Thread;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::tui::line::Line;
@@ -117,7 +118,7 @@ impl Search {
                 }
             }
         };
-        let started = std::thread::Builder::new().name("search".into()).spawn(look_through);
+        let started = Thread::named("search").start(look_through);
         self.is_under_way = started.is_ok();
     }
 

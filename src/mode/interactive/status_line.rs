@@ -8,10 +8,11 @@ use super::app::App;
 use super::effect::Effect;
 use super::look::Look;
 use super::program;
+use crate::base::json::json;
 use crate::tui::line::Line;
 use crate::tui::sgr;
 use crate::tui::theme::Role;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two starts of the command.

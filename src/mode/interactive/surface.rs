@@ -3,6 +3,7 @@
 use super::app::App;
 use super::command::settings;
 use super::effect::Effect;
+use crate::base::json::json;
 use crate::runtime::ui::Query;
 use crate::tui::decode::Decoder;
 use crate::tui::encode::encode;
@@ -11,7 +12,7 @@ use crate::tui::line::Line;
 use crate::tui::style::{Color, Depth};
 use crate::tui::theme::{Role, Theme};
 use crossbeam_channel::{Sender, bounded};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Instant;
 
 /// Keys that wait for extensions.

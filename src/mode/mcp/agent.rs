@@ -4,9 +4,10 @@ use super::ask::ClientUi;
 use super::call::Progress;
 use super::peer::reason;
 use super::serve::Shared;
+use crate::base::json::json;
 use crate::runtime::event::Event;
 use crate::runtime::{AgentEvent, Block, CancelToken, StopReason};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub const NAME: &str = "agent";

@@ -1,11 +1,12 @@
 //! Questions to the client's user: forms where the client shows them, else they are dismissed.
 
 use super::peer::Peer;
+use crate::base::json::json;
 use crate::mode::{form, report};
 use crate::runtime::CancelToken;
 use crate::runtime::approval::{Approver, Decision, Question, excerpt, squeezed};
 use crate::runtime::ui::{Change, Dialog, Problem, Ui};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 const ALLOW: &str = "Allow";

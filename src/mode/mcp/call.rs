@@ -1,9 +1,10 @@
 //! Calls of the session's tools.
 
 use super::peer::Peer;
+use crate::base::json::json;
 use crate::runtime::control::Control;
 use crate::runtime::{Block, CancelToken, ToolInfo, ToolOutput};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum characters of a message of progress.

@@ -1,9 +1,10 @@
 //! Stored sessions as resources, and prompt templates as prompts.
 
 use super::peer::reason;
+use crate::base::json::json;
 use crate::mode::host::{self, Host, Refusal};
 use crate::runtime::control::Control;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A session's URI is this and its id.
 const SCHEME: &str = "pi-session:///";

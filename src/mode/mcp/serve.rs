@@ -3,15 +3,16 @@
 use super::ask::ClientUi;
 use super::peer::{Client, Peer, Reply, reason};
 use super::{agent, call, resource};
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{Bad, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Message};
 use crate::mode::host::Host;
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crossbeam_channel::bounded;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 /// Revisions of the protocol, newest first. Their differences do not touch what is used here.
 pub const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -195,7 +196,7 @@ impl Server {
             }
         };
         // The reply stays here until there is a thread.
-        match thread::Builder::new().name("call".into()).spawn(work) {
+        match Thread::named("call").start(work) {
             Ok(_) => {
                 *count += 1;
                 let _ = give.send(reply);

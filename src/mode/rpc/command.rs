@@ -221,7 +221,7 @@ pub fn parse(line: &[u8]) -> Result<Request, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
     use std::collections::BTreeSet;
 
     #[track_caller]

@@ -3,9 +3,10 @@
 //! A declaration yields a field's part of the schema, and its value or an error that names it. A `null` field
 //! counts as absent.
 
+use crate::base::json::json;
 use crate::runtime::control::{InterruptMode, Streaming};
 use crate::runtime::{Block, QueueMode, ThinkingLevel, ToolInfo, ToolSpec};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// The fields of an object that have not been read.

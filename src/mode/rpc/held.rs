@@ -7,9 +7,10 @@ use super::command::Request;
 use super::reply::Reply;
 use super::server::Server;
 use super::{JOBS_MAX, handle};
+use crate::base::thread::Thread;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 /// Commands in which no extension has a part.
 const AT_ONCE: &[&str] = &[
@@ -55,7 +56,7 @@ impl Held {
             let mut waiting = lock(&list);
             waiting.take().into_iter().flatten().for_each(|request| handle(&server, request));
         };
-        let thread = thread::Builder::new().name("held".into()).spawn(release)?;
+        let thread = Thread::named("held").start(release)?;
         Ok(Self { waiting, thread: Some(thread) })
     }
 

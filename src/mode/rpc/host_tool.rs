@@ -141,8 +141,8 @@ fn read(Fields(fields): &Fields) -> Result<(ToolOutput, bool), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::runtime::Block;
-    use serde_json::json;
 
     #[track_caller]
     fn check(fields: Value, expected: Result<&str, &str>) {

@@ -31,6 +31,7 @@ use super::output::Output;
 use super::report;
 use super::signal::Watch;
 use super::stdin;
+use crate::base::thread::Thread;
 use crate::runtime::event::Event;
 use crate::runtime::event_json::Line;
 use crate::runtime::session::Session;
@@ -46,7 +47,6 @@ use reply::Reply;
 use server::Server;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use ui::RpcUi;
 
 pub use schema::{compile_known as compile, schema};
@@ -81,10 +81,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     control.set_ui(Arc::new(RpcUi(dialog.clone())));
     let worker = {
         let output = output.clone();
-        thread::Builder::new()
-            .name("session".into())
-            .spawn(move || server::work(session, &waiting, &output))
-            .map_err(start)?
+        Thread::named("session").start(move || server::work(session, &waiting, &output)).map_err(start)?
     };
     let (alive, all_over) = bounded::<()>(0);
     let server = Server {

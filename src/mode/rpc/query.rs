@@ -2,11 +2,12 @@
 
 use super::reply::Reply;
 use super::server::Server;
+use crate::base::json::json;
 use crate::mode::REFERENCE_VERSION;
 use crate::runtime::{ThinkingLevel, Tool};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use super::field::{Fields, Prompt};
 use super::reply::Reply;
 use super::server::Server;
+use crate::base::json::json;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::AgentMessage;
@@ -13,7 +14,6 @@ use crate::runtime::hook::InputSource;
 use crate::runtime::job;
 use crate::runtime::session::Session;
 use serde::Serialize;
-use serde_json::json;
 
 /// What became of a prompt.
 #[derive(Clone, Copy, Debug, Serialize)]

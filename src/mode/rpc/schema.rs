@@ -6,7 +6,8 @@
 use super::command::{COMMANDS, Response};
 use super::query::PROTOCOL_VERSION;
 use super::shape::{FAMILIES, SHAPES};
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 /// The schema of every command, response and event.
 pub fn schema() -> Value {

@@ -4,6 +4,7 @@ use super::dialog::Dialog;
 use super::field::Prompt;
 use super::host_tool::HostTools;
 use super::reply::Reply;
+use crate::base::thread::Thread;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::control::Control;
@@ -11,7 +12,6 @@ use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crossbeam_channel::{Receiver, Sender, TrySendError, select};
 use std::sync::Arc;
-use std::thread;
 
 #[derive(Clone)]
 pub struct Server {
@@ -80,7 +80,7 @@ impl Server {
             run(reply);
             drop(alive);
         };
-        if let Err(error) = thread::Builder::new().name(name.into()).spawn(run) {
+        if let Err(error) = Thread::named(name).start(run) {
             spare.fail(format_args!("Cannot start a thread: {error}"));
         }
     }

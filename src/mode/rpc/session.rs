@@ -2,6 +2,7 @@
 
 use super::reply::Reply;
 use super::server::Server;
+use crate::base::json::json;
 use crate::mode::output::Output;
 use crate::runtime::Fatal;
 use crate::runtime::compaction::NotCompacted;
@@ -9,7 +10,7 @@ use crate::runtime::control::Ticket;
 use crate::runtime::session::Session;
 use crate::runtime::tree::Move;
 use crate::runtime::undo::{self, Journal, Wanted};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 pub fn new_session(server: &Server, parent: Option<String>, reply: Reply) {

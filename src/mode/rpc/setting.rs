@@ -3,10 +3,10 @@
 use super::field::HostToolSpec;
 use super::reply::Reply;
 use super::server::Server;
+use crate::base::json::json;
 use crate::mode::report;
 use crate::runtime::control::InterruptMode;
 use crate::runtime::{QueueMode, ThinkingLevel};
-use serde_json::json;
 
 pub fn model(server: &Server, (provider, id): (String, String), reply: Reply) {
     match server.control.models().set(&provider, &id, &mut server.listener()) {

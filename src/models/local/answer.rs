@@ -2,6 +2,7 @@
 //! ignored unless it has the expected type.
 
 use super::{Kind, Tools};
+use crate::base::order::Order;
 use serde_json::Value;
 
 /// A model as described by its server.
@@ -239,6 +240,6 @@ pub(super) fn lm_studio(list: &Value) -> Option<Vec<Listed>> {
             Some(model)
         })
         .collect::<Option<Vec<_>>>()?;
-    models.sort_by_key(|model| !model.loaded);
+    models.order_by_key(|model| !model.loaded);
     Some(models)
 }

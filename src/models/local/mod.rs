@@ -28,6 +28,9 @@ pub mod router;
 
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::base::json::json;
+use crate::base::order::Order;
+use crate::base::thread::Thread;
 use crate::llm::model::{Model, shown_url};
 use crate::llm::secret::Secret;
 pub use address::{LLAMA_DEFAULT, LLAMA_KEY, LLAMA_URL, api_url, is_configured, is_loopback, key_variable};
@@ -36,7 +39,7 @@ use answer::Listed;
 use owner::Listeners;
 pub use owner::Owner;
 use probe::Probe;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -269,14 +272,14 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
             let _ = sender.send((rank, offers, refusal));
         };
         // A server without a probe thread counts as absent.
-        let _ = std::thread::Builder::new().name("local-probe".to_owned()).spawn(work);
+        let _ = Thread::named("local-probe").start(work);
     }
     drop(sender);
     let mut found = Vec::new();
     while let Ok(answer) = answers.recv_deadline(deadline) {
         found.push(answer);
     }
-    found.sort_by_key(|(rank, ..)| *rank);
+    found.order_by_key(|(rank, ..)| *rank);
     let refusals = found.iter().filter_map(|(.., refusal)| refusal.clone()).collect();
     let offers = found.into_iter().flat_map(|(_, offers, _)| offers).collect();
     Found { offers, refusals, strangers: Vec::new() }
@@ -341,7 +344,7 @@ fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) ->
         answer::ollama_ps(&running, &mut listed);
     }
     // Models in memory are the likely choice, so they are queried first in case the time runs out.
-    listed.sort_by_key(|model| !model.loaded);
+    listed.order_by_key(|model| !model.loaded);
     let asks = listed.iter().map(|model| json!({"model": model.id}).to_string());
     let shown = probe.post_all("/api/show", &asks.collect::<Vec<_>>());
     for (model, facts) in listed.iter_mut().zip(shown) {

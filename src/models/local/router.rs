@@ -11,11 +11,12 @@
 
 use super::address;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::base::visible::shown;
 use crate::llm::http::{self, Reply};
 use crate::llm::model::shown_url;
 use crate::llm::secret::Secret;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Time limit of one request.

@@ -2,6 +2,7 @@
 
 use super::{Choice, Usable, order};
 use crate::base::glob::{Dialect, Glob};
+use crate::base::order::Order;
 use crate::llm::model::ThinkingLevel;
 use crate::models::{ModelName, Registry};
 
@@ -136,7 +137,7 @@ impl Found<'_> {
             (_, Some(only), None) => only,
             (names, first, _) => {
                 let mut full: Vec<String> = names.iter().map(|name| name.full()).collect();
-                full.sort_by(|a, b| order::compare(a, b));
+                full.order_by(|a, b| order::compare(a, b));
                 let full = full.join(", ");
                 let keys = match first {
                     None => "None of these providers has a key",

@@ -13,6 +13,7 @@ pub mod order;
 
 use super::local::PROVIDER as LOCAL;
 use crate::base::glob::is_glob;
+use crate::base::order::Order;
 use crate::llm::model::{Model, ThinkingLevel, provider_id};
 use crate::models::{ModelName, Registry};
 use crate::wire::faux::PROVIDER as FAUX;
@@ -317,7 +318,7 @@ fn custom(
 /// The warning that a pattern matches models of several providers.
 fn several_providers(pattern: &str, names: &[&ModelName]) -> Option<String> {
     let mut providers: Vec<&str> = names.iter().map(|name| &*name.provider).collect();
-    providers.sort_unstable();
+    providers.order();
     providers.dedup();
     (providers.len() > 1).then(|| {
         let providers = providers.join(", ");

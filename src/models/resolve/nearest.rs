@@ -2,6 +2,7 @@
 
 use super::Usable;
 use crate::base::distance::{Compare, between, letters};
+use crate::base::order::Order;
 use crate::models::ModelName;
 use std::collections::HashSet;
 
@@ -22,7 +23,7 @@ pub fn unknown_provider(text: &str, providers: &[&str]) -> String {
         .map(|name| (between(&wanted, &letters(name), Compare::Whole), *name))
         .filter(|(distance, _)| *distance <= wanted.len() / 3)
         .collect();
-    near.sort_by_key(|(distance, _)| *distance);
+    near.order_by_key(|(distance, _)| *distance);
     let near: Vec<&str> = near.iter().take(SHOWN_MAX).map(|(_, name)| *name).collect();
     let near = if near.is_empty() {
         format!("There are {}.", providers.join(", "))
@@ -51,7 +52,7 @@ pub fn among(text: &str, names: &[ModelName], usable: Usable<'_>) -> String {
             })
         })
         .collect();
-    near.sort_by_key(|(key, _)| *key);
+    near.order_by_key(|(key, _)| *key);
     let mut seen = HashSet::new();
     near.retain(|(_, name)| seen.insert(own_part(&name.id).to_lowercase()));
     let shown: Vec<String> = near.iter().take(SHOWN_MAX).map(|(_, name)| name.full()).collect();

@@ -178,7 +178,7 @@ fn list(head: &Map<String, Value>, key: &str) -> Result<Option<Vec<String>>, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn a_head_says_what_an_agent_may_use() {

@@ -10,8 +10,9 @@ pub use head::tools_of;
 use super::place::{Kind, Places};
 use super::source::Source;
 use super::{Diagnostic, text_file};
+use crate::base::json::json;
 use crate::llm::model::ThinkingLevel;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const BUILTIN: [&str; 3] =
     [include_str!("general.md"), include_str!("explore.md"), include_str!("reviewer.md")];

@@ -181,8 +181,8 @@ fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::base::testing::TempDir;
-    use serde_json::json;
 
     #[track_caller]
     fn check_write(old: &str, changes: &[(&str, Option<Value>)], expected: &str) {

@@ -1,6 +1,7 @@
 //! Migrates older forms of settings.
 
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 /// Converts older names and forms of settings to the present ones.
 pub fn migrate(values: &mut Map<String, Value>) {

@@ -2,7 +2,8 @@
 
 use super::form::{Form, LEVELS};
 use super::table::{self, Key};
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 /// The schema of the file. It is open: settings of other versions are let through.
 pub fn schema() -> Value {

@@ -2,7 +2,8 @@
 //! manual.
 
 use super::form::{Form, LEVELS};
-use serde_json::{Value, json};
+use crate::base::json::json;
+use serde_json::Value;
 
 /// A row of the table: one setting.
 #[derive(Debug)]

@@ -4,6 +4,8 @@
 //! the path of a file in the project counts.
 
 use crate::base::file;
+use crate::base::json;
+use crate::base::order::Order;
 use crate::resources::place::{Places, tidy};
 use crate::resources::walk::MANIFEST;
 use serde_json::Value;
@@ -65,7 +67,7 @@ impl<'a> Named<'a> {
     pub fn add_manifest(&mut self, path: &Path) {
         let Some(folder) = path.parent() else { return };
         let Ok(bytes) = file::read(&folder.join(MANIFEST), MANIFEST_MAX) else { return };
-        let manifest: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let manifest: Value = json::parse(&bytes).unwrap_or_default();
         for field in ["command", "args"] {
             self.add(&manifest[field], folder);
         }
@@ -107,7 +109,7 @@ impl<'a> Named<'a> {
                 let entries = pattern.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
                 let paths = entries.map(|entry| entry.path()).filter(|path| self.is_program(path));
                 let mut found: Vec<PathBuf> = paths.collect();
-                found.sort();
+                found.order();
                 self.files.extend(found.into_iter().take(MATCHES_MAX));
             }
         }

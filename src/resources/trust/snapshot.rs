@@ -4,10 +4,12 @@ use super::cover::{self, Cover};
 use super::{Project, name_of};
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::json::json;
+use crate::base::order;
 use crate::resources::settings::{self, Content};
 use crate::resources::{text, text_file};
 use ring::digest;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -150,8 +152,7 @@ impl Snapshot {
     /// A hash of all that the user agrees to.
     pub fn state(&self) -> String {
         let of_file = |content: &Content| content.as_ref().ok().and_then(|bytes| bytes.as_deref().map(hash));
-        let prints: BTreeMap<&str, &str> =
-            self.prints.iter().map(|(name, print)| (name.as_str(), hash_of(print))).collect();
+        let prints = order::map(self.prints.iter().map(|(name, print)| (name.as_str(), hash_of(print))));
         hash(json!([of_file(&self.settings), of_file(&self.servers), prints]).to_string().as_bytes())
     }
 
@@ -273,15 +274,14 @@ impl Consent {
             return Ok(());
         }
         let known = &self.snapshot;
-        let now = Snapshot::with(
+        let mut now = Snapshot::with(
             &self.project,
             known.settings.clone(),
             known.servers.clone(),
             Some(known.prints.clone()),
         );
-        let programs =
-            Prints::from_iter(now.prints.into_iter().filter(|(name, _)| now.running.contains(name)));
-        match changes(&known.prints, &programs) {
+        now.prints.retain(|name, _| now.running.contains(name));
+        match changes(&known.prints, &now.prints) {
             changes if changes.is_empty() => Ok(()),
             changes => Err(format!("the project has changed since it was trusted: {}", list(&changes))),
         }

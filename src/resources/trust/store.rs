@@ -4,6 +4,7 @@ use super::name_of;
 use super::project::{Answer, Project};
 use super::snapshot::{Prints, Snapshot};
 use crate::base::file;
+use crate::base::order;
 use crate::resources::text;
 use serde_json::{Map, Value};
 use std::fs;
@@ -78,7 +79,7 @@ impl Store {
         let before = known.get(&name_of(project.root())).or_else(|| known.get(OTHERS));
         let before = before.and_then(Value::as_object).map(|known| {
             let print = |(name, print): (&String, &Value)| Some((name.clone(), print.as_str()?.to_owned()));
-            known.iter().filter_map(print).collect::<Prints>()
+            order::map(known.iter().filter_map(print))
         });
         Ok(Snapshot::take(project, before))
     }

@@ -104,8 +104,8 @@ pub fn is_repeatable(model: &Model, thinking: ThinkingLevel) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::llm::model::Cost;
-    use serde_json::json;
 
     #[test]
     fn a_repetition_comes_before_the_end_of_the_entry() {

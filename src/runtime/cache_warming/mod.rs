@@ -17,6 +17,8 @@ use super::tap::HookTap;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Request;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::llm::context::Context;
 use crate::llm::limits;
 use crate::llm::message::{Extra, StopReason, Usage, now_ms};
@@ -24,7 +26,6 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, Resend};
 use crate::session::entry::UsageRecord;
 use estimate::{UNPRICED, delay_ms, is_repeatable, lifetime_ms};
-use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -188,7 +189,7 @@ impl Control {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("cache-warming".into()).spawn(keep);
+        let thread = Thread::named("cache-warming").start(keep);
         thread.map(drop).map_err(|_| "cannot start a thread")
     }
 

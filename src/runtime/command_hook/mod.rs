@@ -12,9 +12,11 @@ use super::service;
 use super::ui::{Change, Dialog, Problem, Severity, YES};
 use crate::base::cancel::CancelToken;
 use crate::base::executable;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::tools::process::peer::{self, Program, STACK};
 use rule::{HookCommand, HookEvent};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -306,8 +308,8 @@ impl Asked<'_> {
         };
         let mut verdict = Verdict::default();
         thread::scope(|scope| {
-            let (run, thread) = (&run, || thread::Builder::new().name("hook".into()).stack_size(STACK));
-            let start = commands.iter().map(|&command| thread().spawn_scoped(scope, move || run(command)));
+            let (run, thread) = (&run, || Thread::named("hook").stack(STACK));
+            let start = commands.iter().map(|&command| thread().start_in(scope, move || run(command)));
             let threads: Vec<_> = start.collect();
             for (command, thread) in commands.iter().zip(threads) {
                 let ran = thread.and_then(|thread| {

@@ -166,7 +166,7 @@ impl HookCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn rules(value: &Value) -> (HookRules, Vec<String>) {
         HookRules::parse([value])

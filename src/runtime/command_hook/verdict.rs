@@ -130,7 +130,7 @@ mod tests {
         let changed = specific(r#""updatedInput":{"a":1},"additionalContext":"c""#);
         assert_eq!(
             (changed.updated_input, changed.context),
-            (Some(serde_json::json!({"a": 1})), vec!["c".into()])
+            (Some(crate::base::json::json!({"a": 1})), vec!["c".into()])
         );
         let ended = answer(r#"{"continue":false,"stopReason":"enough","systemMessage":"hi"}"#);
         assert_eq!((ended.stop.as_deref(), ended.messages), (Some("enough"), vec!["hi".to_owned()]));

@@ -1,9 +1,10 @@
 //! The mode of approval and the rules about tool calls: what holds, and changes by the user.
 
 use super::Permissions;
+use crate::base::json::json;
 use crate::resources::settings::Settings;
 use crate::runtime::permission::{Effect, Entry, FOLDERS, Mode, Policy, Rule, Scope};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 impl Permissions<'_> {
     /// Returns the mode and all rules.

@@ -2,18 +2,19 @@
 
 use super::NAME;
 use crate::base::file;
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::Hooks;
 use crate::tools::kept_job::{Keeper, Kept, folder};
 use crate::tools::process::{lifeline, set_apart};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 
 /// Starts a command that outlives the session. Returns the new job in the form for other programs.
 pub fn start(control: &Control, command: &str) -> Result<Value, String> {
@@ -34,7 +35,7 @@ pub fn start(control: &Control, command: &str) -> Result<Value, String> {
             }
         };
         // Without a thread only the message is missing.
-        let _ = thread::Builder::new().name("kept-job".into()).spawn(follow);
+        let _ = Thread::named("kept-job").start(follow);
     }
     Ok(job)
 }

@@ -10,6 +10,8 @@ use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::json;
+use crate::base::order::Order;
 use crate::base::time;
 use crate::llm::message::now_ms;
 use crate::session::beside;
@@ -173,7 +175,7 @@ impl Journal {
             read => read?,
         };
         let lines = bytes.split(|byte| *byte == b'\n');
-        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+        Ok(lines.filter_map(|line| json::parse(line).ok()).collect())
     }
 
     /// Returns the content of a file before the change `step`, or why it is not available.
@@ -360,7 +362,7 @@ impl Journal {
                 Some((number, file.metadata().ok()?.len()))
             })
             .collect();
-        kept.sort_unstable();
+        kept.order();
         let last = kept.last().map_or(last, |(number, _)| last.max(*number));
         Ok(Written { next: last + 1, bytes: kept.iter().map(|(_, bytes)| bytes).sum(), kept: kept.into() })
     }

@@ -24,6 +24,8 @@ pub use watch::{Extent, Watch};
 
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::llm::message::Content;
 use crate::session::Store;
 use crate::session::entry::CustomMessage;
@@ -32,7 +34,7 @@ use crate::tools::local::write_here;
 use crate::tools::mutation;
 use crate::tools::sandbox::Sandbox;
 use place::Place;
-use serde_json::{Value, json};
+use serde_json::Value;
 use state::State;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions, Permissions};
@@ -83,7 +85,7 @@ pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
     }
     let plans = order.iter().filter_map(|path| by_path.remove(path));
     let mut plans: Vec<Plan> = plans.filter_map(|steps| plan_file(journal, &steps)).collect();
-    plans.sort_by_key(Plan::rank);
+    plans.order_by_key(Plan::rank);
     plans
 }
 
@@ -214,7 +216,7 @@ pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool, sandbox: Opti
         let made = plans.iter().filter(|plan| plan.makes_folder() && (force || plan.conflict.is_none()));
         made.map(|plan| plan.path.clone()).collect()
     };
-    folders.sort_by_key(|path| path.components().count());
+    folders.order_by_key(|path| path.components().count());
     for plan in plans {
         if !are_folders_made && plan.rank().0 >= 2 {
             // Where it fails, the plan of the folder does, too.

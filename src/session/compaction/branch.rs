@@ -63,9 +63,9 @@ fn spoken(entry: Entry) -> Option<AgentMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::session::entry::{BranchSummary, Compaction};
     use crate::session::testing::{answer, user};
-    use serde_json::json;
     use std::path::Path;
 
     fn texts(log: &Log, budget: u64) -> Vec<String> {

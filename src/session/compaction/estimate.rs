@@ -95,7 +95,7 @@ fn answer_chars(block: &Block) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[track_caller]
     fn check(messages: Value, fresh: usize, expected: u64) {

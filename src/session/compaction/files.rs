@@ -2,7 +2,8 @@
 
 use crate::agent::call::{Describe, Kind};
 use crate::agent::message::AgentMessage;
-use serde_json::{Value, json};
+use crate::base::json::json;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Files that were read and files that were changed, sorted.

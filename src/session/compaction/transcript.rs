@@ -101,7 +101,8 @@ pub fn groups(paragraphs: Vec<String>, limit: u64) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use crate::base::json::json;
+    use serde_json::Value;
 
     #[track_caller]
     fn check(messages: Value, expected: &str) {

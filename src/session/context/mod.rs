@@ -7,10 +7,12 @@ use super::entry::{self, Body, Entry, Replacement};
 use super::index::Kind;
 use super::log::Log;
 use crate::agent::message::{self, AgentMessage};
+use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::base::time;
 use crate::llm::message::{Block, Content, Extra, StopReason};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
 use std::num::NonZero;
@@ -282,10 +284,7 @@ impl Reader<'_> {
         let parts = positions.chunks(positions.len().div_ceil(cores.min(8)));
         thread::scope(|scope| {
             let read = &read;
-            let start = |part| {
-                let named = thread::Builder::new().name("session-read".to_owned());
-                (part, named.spawn_scoped(scope, move || read(part)))
-            };
+            let start = |part| (part, Thread::named("session-read").start_in(scope, move || read(part)));
             let started: Vec<_> = parts.map(start).collect();
             let finish = |(part, worker): (&[u32], io::Result<thread::ScopedJoinHandle<'_, _>>)| {
                 let done = worker.ok().and_then(|worker| worker.join().ok());

@@ -1,10 +1,11 @@
 //! Exports a session as JSON lines: the current branch as a chain, or every line of the file.
 
 use super::source::Source;
+use crate::base::json::json;
 use crate::base::time;
 use crate::llm::message::now_ms;
 use crate::session::entry::VERSION;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{self, Write};
 
 pub fn write(source: &Source<'_>, all: bool, out: &mut dyn Write) -> io::Result<()> {

@@ -115,7 +115,7 @@ impl Redactor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn keys_are_hidden_by_shape_and_by_value() {

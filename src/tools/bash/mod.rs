@@ -20,10 +20,12 @@ use super::truncate::{Limits, Truncation};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
+use crate::base::order;
 use crate::llm::message::{Extra, ToolSpec};
 use crate::llm::secret::Hider;
 use crate::tools::workspace::{Options, Workspace};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -465,7 +467,7 @@ fn shell(options: &Options, home: Option<&Path>) -> Option<PathBuf> {
 }
 
 fn environment(workspace: &Workspace, session_variables: bool) -> BTreeMap<OsString, OsString> {
-    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let mut env = order::map(std::env::vars_os());
     for (name, value) in OWN_VARIABLES {
         env.insert(name.into(), value.into());
     }

@@ -17,9 +17,11 @@ use super::{argument, diff, mutation, path, suggest, truncate};
 use crate::agent::CancelToken;
 use crate::agent::call::{self, Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
@@ -358,7 +360,7 @@ fn spans(body: &[u8], edits: &[Edit], given: &str, cancel: &CancelToken) -> Resu
         }
         spans.extend(places.into_iter().map(|at| Span { at, edit: index }));
     }
-    spans.sort_by_key(|span| span.at.start);
+    spans.order_by_key(|span| span.at.start);
     for pair in spans.windows(2) {
         if let [one, two] = pair
             && one.at.end > two.at.start

@@ -5,6 +5,7 @@
 //! endless output is slowed to a few megabytes a second instead of keeping two processors busy.
 
 use crate::base::poll;
+use crate::base::thread::Thread;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,7 +43,7 @@ pub fn adopt(pipe: PipeReader) {
 
 fn start() -> io::Result<PipeWriter> {
     let (woken, wake) = io::pipe()?;
-    thread::Builder::new().name("pi-drain".into()).stack_size(128 << 10).spawn(move || run(woken))?;
+    Thread::named("pi-drain").stack(128 << 10).start(move || run(woken))?;
     Ok(wake)
 }
 

@@ -23,6 +23,7 @@ pub use family::MARKER;
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
+use crate::base::thread::Thread;
 use crate::base::{executable, null, poll};
 use family::{Before, Family};
 use group::Group;
@@ -33,7 +34,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Silence of the pipe after the shell's end that ends reading.
@@ -226,7 +226,7 @@ fn launch(
     let (wake, wake_writer) = io::pipe()?;
     // The thread comes first: once the program runs, nothing can fail any more.
     let (hand_over, handed_over) = mpsc::sync_channel::<(Family, Option<lifeline::Start>)>(1);
-    thread::Builder::new().name("pi-wait".into()).stack_size(256 << 10).spawn(move || {
+    Thread::named("pi-wait").stack(256 << 10).start(move || {
         if let Ok((family, start)) = handed_over.recv() {
             if let Some(start) = start {
                 start.launch();

@@ -6,6 +6,7 @@
 use super::family::Family;
 use super::{admit, commands, launch, lifeline};
 use crate::base::cancel::CancelToken;
+use crate::base::thread::Thread;
 use crate::base::{executable, memory};
 use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{Receiver, after, bounded, never, select};
@@ -173,15 +174,15 @@ pub fn run_with(
                 bytes
             }
         };
-        let thread = || thread::Builder::new().name("pi-exec".into()).stack_size(STACK);
+        let thread = || Thread::named("pi-exec").stack(STACK);
         let readers = thread()
-            .spawn_scoped(scope, collect(stdout))
-            .and_then(|out| Ok((out, thread().spawn_scoped(scope, collect(stderr))?)));
+            .start_in(scope, collect(stdout))
+            .and_then(|out| Ok((out, thread().start_in(scope, collect(stderr))?)));
         let (out, err) = readers.inspect_err(|_| process.kill())?;
         if !input.is_empty() {
             // The program may end without reading: the pipe is then broken.
             let feed = move || drop(stdin.write_all(input));
-            thread().spawn_scoped(scope, feed).inspect_err(|_| process.kill())?;
+            thread().start_in(scope, feed).inspect_err(|_| process.kill())?;
         } else {
             drop(stdin);
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tools::testing::leak::LeakGuard;
+use std::thread;
 
 fn start(text: &str) -> LocalChild {
     let command = ShellCommand {

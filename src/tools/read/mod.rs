@@ -11,10 +11,12 @@ use super::text::{self, Content, Encoding};
 use super::{argument, artifact, image, path, suggest, truncate};
 use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::json::json;
+use crate::base::order::Order;
 use crate::llm::message::{Block, ToolSpec, text_of};
 use crate::llm::secret::Hider;
 use crate::tools::workspace::Workspace;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,7 +157,7 @@ impl ReadTool {
         let folder = outputs.if_there().filter(|_| known.iter().any(|other| other == name));
         let path = folder.map(|folder| artifact::answer_path(&folder, name)).filter(|path| path.exists());
         path.ok_or_else(|| {
-            known.sort();
+            known.order();
             known.dedup();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             ToolError::new(format!("There is no answer of a helper {name:?} in this session. Known: {known}"))

@@ -2,6 +2,7 @@
 //! does not cover ([`seccomp`], [`supervisor`]), and no capabilities but those on files ([`capability`]).
 
 use super::{DEVICES, Policy, Sandbox, capability, landlock, seccomp, supervisor};
+use crate::base::thread::Thread;
 use crate::tools::process::descriptor;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal};
@@ -147,8 +148,7 @@ pub fn run<T: Send>(sandbox: &Sandbox, work: impl FnOnce() -> io::Result<T> + Se
             ruleset.restrict_this_thread()?;
             work()
         };
-        let thread = std::thread::Builder::new().name("pi-confined".into());
-        match thread.spawn_scoped(scope, confined)?.join() {
+        match Thread::named("pi-confined").start_in(scope, confined)?.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }

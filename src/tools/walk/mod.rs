@@ -15,6 +15,7 @@ use super::backend::{Backend, Kind};
 use super::ignore::Scope;
 use super::listing::Listing;
 use crate::agent::CancelToken;
+use crate::base::thread::Thread;
 use crate::tools::workspace::Workspace;
 use run::{Outcome, Run, Task, Work};
 use schedule::{Schedule, Sink};
@@ -227,9 +228,9 @@ impl<'a> Walk<'a> {
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             std::thread::scope(|scope| {
                 for _ in 1..threads.min(MAX_THREADS) {
-                    let named = std::thread::Builder::new().name("search".to_owned());
+                    let named = Thread::named("search");
                     // Fewer threads than wished for do the same work.
-                    if named.spawn_scoped(scope, || run.work()).is_err() {
+                    if named.start_in(scope, || run.work()).is_err() {
                         break;
                     }
                 }

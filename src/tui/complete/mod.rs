@@ -12,6 +12,7 @@ pub use rank::{Candidate, rank};
 
 use super::fuzzy;
 use super::select::Item;
+use crate::base::order::Order;
 use std::ops::Range;
 
 /// The kind of completion that the text before the cursor needs.
@@ -131,7 +132,7 @@ impl Token {
             .map(|(name, is_folder)| (!is_folder, name.to_lowercase(), name))
             .filter(|(_, lower, name)| lower.starts_with(&begin) && is_typeable(name))
             .collect();
-        found.sort_unstable();
+        found.order();
         let item = |(is_file, _, name): (bool, String, String)| {
             let label = if is_file { name } else { format!("{name}/") };
             Item::new(&self.written(&format!("{folder}{label}")), &label)

@@ -14,6 +14,7 @@ pub(crate) use table::actions;
 pub use table::{OLD_IDS, ROWS};
 
 use super::key::{Action as Event, Code, Key, Modifiers};
+use crate::base::order::Order;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -231,7 +232,7 @@ impl Keymap {
                 }
             }
         }
-        found.sort();
+        found.order();
         found.dedup();
         found
     }

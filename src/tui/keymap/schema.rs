@@ -1,8 +1,9 @@
 //! The JSON Schema of `keybindings.json`, made from the table of actions.
 
 use super::{Application, ROWS, Row};
+use crate::base::json::json;
 use crate::tui::key;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The schema of the file, with the actions of editor and lists, and those of an application.
 pub fn schema(application: &Application) -> Value {

@@ -4,6 +4,7 @@
 //! even a few cells for each column, rows are written as in the source.
 
 use super::{Look, inline};
+use crate::base::order::Order;
 use crate::markdown::{Align, Inline, Table};
 use crate::tui::line::Line;
 use crate::tui::style::{Attributes, Style};
@@ -169,7 +170,7 @@ fn fitted(head: &Widths, rows: &Widths, width: usize) -> Option<Vec<usize>> {
 /// Distributes `room`: small requests are met, the others get equal shares.
 fn share(wants: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
-    order.sort_by_key(|at| wants.get(*at));
+    order.order_by_key(|at| wants.get(*at));
     let mut given = vec![0; wants.len()];
     let (mut room, mut left) = (room, wants.len());
     for at in order {

@@ -5,6 +5,7 @@
 //! keeps its heads.
 
 use super::graph::{Direction, Graph};
+use crate::base::order::Order;
 use crate::tui::width::width;
 
 /// More parts in all layers are not laid out.
@@ -193,7 +194,7 @@ impl Layers {
                         false => near.iter().map(|near| places[*near] * 1000).sum::<usize>() / near.len(),
                     }
                 };
-                self.layers[at].sort_by_key(middle);
+                self.layers[at].order_by_key(middle);
             }
             let crossings = self.crossings(&self.neighbours()[1]);
             if crossings < best.0 {
@@ -253,7 +254,7 @@ impl Layers {
                 let near = |item: usize| {
                     let mut centers: Vec<usize> =
                         neighbours[sweep % 2][item].iter().map(|near| self.items[*near].center()).collect();
-                    centers.sort_unstable();
+                    centers.order();
                     let middle = centers.len() / 2;
                     match centers.len() {
                         0 => self.items[item].center(),

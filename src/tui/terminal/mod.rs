@@ -23,6 +23,7 @@ pub use restore::{Keeper, Lost};
 use super::decode::Decoder;
 use super::key::{Input, Reply};
 use super::screen::Size;
+use crate::base::thread::Thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use restore::Tty;
 use signal_hook::SigId;
@@ -213,9 +214,7 @@ impl Terminal {
         let wake = self.wake.clone();
         let (stop, stopped) = bounded(0);
         let (tty, events) = (self.tty.clone(), self.events.0.clone());
-        let thread = std::thread::Builder::new()
-            .name("terminal".into())
-            .spawn(move || input::run(&tty, &wake, &events, &stopped))?;
+        let thread = Thread::named("terminal").start(move || input::run(&tty, &wake, &events, &stopped))?;
         self.thread = Some((thread, stop));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Reads theme files.
 
 use super::{PAIR, Role, SYSTEM, Theme, oklab};
+use crate::base::order::Order;
 use crate::tui::style::Color;
 use serde_json::{Map, Value};
 
@@ -130,7 +131,7 @@ impl Faults {
         }
         let mut report = format!("Invalid theme \"{label}\":\n");
         if !self.missing.is_empty() {
-            self.missing.sort_unstable();
+            self.missing.order();
             report += "\nMissing required color tokens:\n  - ";
             report += &self.missing.join("\n  - ");
             report += "\n\nPlease add these colors to your theme's \"colors\" object.";

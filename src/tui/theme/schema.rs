@@ -2,7 +2,8 @@
 
 use super::Role;
 use super::file::EXPORT_COLORS;
-use serde_json::{Map, Value, json};
+use crate::base::json::json;
+use serde_json::{Map, Value};
 
 /// The schema of the file. It is closed, as the parser is.
 pub fn schema() -> Value {

@@ -12,7 +12,6 @@ use crate::llm::model::{Cost, Model};
 use crate::llm::options::StreamOptions;
 use crate::wire::answer::{Answer, Kind, Reader, diagnostics};
 use crate::wire::parse;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub struct MessageReader {
@@ -131,7 +130,7 @@ impl Reader for MessageReader {
             let value = parse::value(data).map_err(|_| fault::not_understood("stream", data))?;
             return Err(error_of(&value));
         }
-        let mut mended = Value::Null;
+        let mut mended = String::new();
         let event: Event<'_> = parse::event(data, &mut mended)?;
         let number = event.index.or_zero();
         match event.r#type.or_empty() {
@@ -166,7 +165,8 @@ impl Reader for MessageReader {
         if value["type"] != "message" {
             return Err(error_of(&value));
         }
-        let message = Message::deserialize(&value).map_err(not_understood)?;
+        let mended = value.to_string();
+        let message: Message<'_> = serde_json::from_str(&mended).map_err(not_understood)?;
         self.message_start(&message, answer);
         let blocks = message.content.0.iter().filter_map(|block| block.0.as_ref());
         for (number, block) in (0..).zip(blocks) {

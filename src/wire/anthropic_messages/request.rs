@@ -3,6 +3,7 @@
 use super::compat::Compat;
 use super::messages::{self, OutputConfig};
 use super::tools::{self, WireTool};
+use crate::base::json::json;
 use crate::llm::body::{Body, CacheControl};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
@@ -14,7 +15,6 @@ use crate::wire::endpoint;
 use crate::wire::endpoint::Headers;
 use crate::wire::transcript::Transcript;
 use serde::Serialize;
-use serde_json::json;
 use std::sync::Arc;
 
 const VERSION: &str = "2023-06-01";

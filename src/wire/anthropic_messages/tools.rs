@@ -1,12 +1,13 @@
 //! Converts tools to Anthropic's format.
 
 use super::compat::Compat;
+use crate::base::json::json;
 use crate::llm::body::CacheControl;
 use crate::llm::event::StreamError;
 use crate::llm::message::ToolSpec;
 use crate::wire::schema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// A tool that is declared but never active. The first deferred tool changes the text that the provider puts
 /// before the prompt, which would invalidate the cache; with this tool present from the start it does not

@@ -12,7 +12,6 @@ use crate::wire::answer::{Answer, Kind, Reader};
 use crate::wire::parse;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
 use std::collections::HashMap;
 
 #[derive(Default)]
@@ -53,7 +52,7 @@ impl Reader for ConverseReader {
         if name.ends_with("Exception") || name == "exception" {
             return Err(bedrock_fault::in_stream(name, data));
         }
-        let mut mended = Value::Null;
+        let mut mended = String::new();
         let event: Event<'_> = parse::event(data, &mut mended)?;
         let number = event.content_block_index.or_zero();
         match name {

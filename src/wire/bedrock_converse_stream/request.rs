@@ -2,6 +2,7 @@
 
 use super::family::{Family, is_gov_cloud};
 use super::messages::{self, CachePoint};
+use crate::base::json::json;
 use crate::llm::body::Body;
 use crate::llm::context::Context;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -16,7 +17,7 @@ use crate::wire::schema;
 use crate::wire::sigv4::percent;
 use crate::wire::transcript::Transcript;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@
 //! run. It changes nothing, works in an empty folder and without tools, and always says that it is a script.
 
 use super::play::{Answer, Pace, Piece};
+use crate::base::json::json;
 use crate::llm::context::Context;
 use crate::llm::message::{Message, ToolResultMessage, text_of};
-use serde_json::json;
 
 /// Speed of the demo's answers, in tokens per second.
 const TOKENS_PER_SECOND: f64 = 1000.0;

@@ -270,7 +270,7 @@ impl ThinkingFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn model(provider: &str, base_url: &str, id: &str) -> Model {
         Model { id: id.into(), provider: provider.into(), base_url: base_url.into(), ..Model::default() }

@@ -16,7 +16,6 @@ use crate::llm::model::Model;
 use crate::wire::answer::{Answer, AnswerDecoder, Kind, Reader};
 use crate::wire::ids::Ids;
 use crate::wire::{grammar, parse};
-use serde::Deserialize;
 use serde_json::Value;
 
 /// How a profile's answers are decoded.
@@ -189,7 +188,8 @@ impl Reader for ChunkReader {
         if !value.is_object() {
             return if self.reading.is_strict { Err(not_understood()) } else { Ok(()) };
         }
-        let chunk = Chunk::deserialize(&value).map_err(|_| not_understood())?;
+        let mended = value.to_string();
+        let chunk: Chunk<'_> = serde_json::from_str(&mended).map_err(|_| not_understood())?;
         let says_nothing = chunk.choices.0.is_none() && chunk.usage.0.is_none();
         if self.reading.is_strict && says_nothing && is_error(&value) {
             return Err(error_of(data, "stream"));
@@ -199,8 +199,8 @@ impl Reader for ChunkReader {
 
     fn body(&mut self, body: &str, answer: &mut Answer) -> Result<(), StreamError> {
         let not_understood = |_| fault::not_understood("answer", body);
-        let value = parse::value(body).map_err(not_understood)?;
-        let chunk = Chunk::deserialize(&value).map_err(not_understood)?;
+        let mended = parse::value(body).map_err(not_understood)?.to_string();
+        let chunk: Chunk<'_> = serde_json::from_str(&mended).map_err(not_understood)?;
         if chunk.error.is_none() && chunk.choices.0.is_none() {
             return Err(error_of(body, "answer"));
         }

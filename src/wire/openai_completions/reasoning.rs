@@ -32,7 +32,7 @@ pub fn parse_details(signature: Option<&str>) -> Option<Value> {
 }
 
 fn is_detail(detail: &Value) -> bool {
-    Piece::deserialize(detail).is_ok_and(|piece| piece.kind().is_some())
+    serde_json::from_str::<Piece<'_>>(&detail.to_string()).is_ok_and(|piece| piece.kind().is_some())
 }
 
 /// The encrypted detail that older sessions store on a call.
@@ -259,7 +259,7 @@ impl<'de> Visitor<'de> for FieldVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     #[test]
     fn pieces_of_text_are_joined_and_sealed_ones_stand_alone() {

@@ -186,5 +186,5 @@ fn gateway_options(routing: &Map<String, Value>) -> Option<Value> {
     let known = ["only", "order"].into_iter();
     let chosen = known.filter_map(|name| Some((name.to_owned(), routing.get(name)?.clone())));
     let chosen: Map<String, Value> = chosen.collect();
-    (!chosen.is_empty()).then(|| serde_json::json!({ "gateway": chosen }))
+    (!chosen.is_empty()).then(|| crate::base::json::json!({ "gateway": chosen }))
 }

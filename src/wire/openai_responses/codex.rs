@@ -3,6 +3,7 @@
 //! The sign-in was designed for another program. Requests carry this program's own name; if the server
 //! refuses them, the error says so.
 
+use crate::base::json;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::now_ms;
 use base64::Engine as _;
@@ -34,7 +35,7 @@ pub fn account_id(token: &str) -> Result<String, StreamError> {
         };
         let claims = claims.trim_end_matches('=').replace('+', "-").replace('/', "_");
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
-        let claims: Value = serde_json::from_slice(&claims).ok()?;
+        let claims: Value = json::parse(&claims).ok()?;
         let account = claims[CLAIM]["chatgpt_account_id"].as_str()?;
         (!account.is_empty()).then(|| account.to_owned())
     };
@@ -103,8 +104,8 @@ pub fn usage_limit(error: &Value, rate_limited: bool, now_ms: u64) -> Option<Usa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use base64::engine::general_purpose::STANDARD;
-    use serde_json::json;
 
     #[test]
     fn addresses_are_completed() {

@@ -8,6 +8,7 @@
 use super::call_id::{self, Sent};
 use super::compat::{Compat, ToolsInPlace};
 use super::tools::{self, WireTool};
+use crate::base::json::json;
 use crate::llm::body::Items;
 use crate::llm::event::StreamError;
 use crate::llm::message::{SystemMessage, ToolSpec};
@@ -19,7 +20,7 @@ use crate::wire::transcript::Transcript;
 use crate::wire::transform::{Assistant, AssistantBlock, Call, CallResult, Part, Turn, text_of, transform};
 use crate::wire::{grammar, hash};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 

@@ -2,6 +2,7 @@
 
 use super::compat::{Compat, ToolsInPlace};
 use super::{codex, items, tools};
+use crate::base::json::json;
 use crate::llm::body::Body;
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
@@ -14,7 +15,7 @@ use crate::wire::openai_responses::variant::Variant;
 use crate::wire::transcript::{Declared, Transcript};
 use crate::wire::{azure, endpoint};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// OpenAI's minimum for the output limit, in tokens.

@@ -86,7 +86,7 @@ fn price_factor(variant: Variant, model: &Model, served: Option<&str>, asked: Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     fn model(id: &str) -> Model {
         serde_json::from_value(json!({"id":id,"name":"","api":"","provider":"","baseUrl":"",

@@ -54,7 +54,7 @@ impl Reader for EventReader {
         if !json.starts_with('{') {
             return Err(fault::not_understood("stream", json));
         }
-        let mut mended = Value::Null;
+        let mut mended = String::new();
         let event: Event<'_> = parse::event(json, &mut mended)?;
         let place = event.content_index.or_zero();
         match event.r#type.as_str() {

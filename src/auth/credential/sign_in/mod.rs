@@ -12,6 +12,7 @@ use crate::auth::oauth;
 use crate::auth::oauth::{Clock, Entry, Hosts, Interaction, LentSignIn, Setting, SignIn};
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::now_ms;
 use crate::llm::model::former_provider_id;
@@ -249,8 +250,7 @@ impl Credentials {
             cancel: cancel.clone(),
         };
         let (sender, done) = bounded(1);
-        let thread = std::thread::Builder::new().name("sign-in renewal".into());
-        let thread = thread.spawn(move || {
+        let thread = Thread::named("sign-in renewal").start(move || {
             let _ = sender.send(job.run());
         });
         let failed = |kind, why: &str| {

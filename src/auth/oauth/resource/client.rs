@@ -4,13 +4,14 @@ use super::super::entry::{failed, text};
 use super::super::wire::Answer;
 use super::metadata::{Discovery, Found};
 use super::state::State;
+use crate::base::json::json;
 use crate::llm::event::StreamError;
 use crate::llm::http::address::Address;
 use crate::llm::message::now_ms;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The documents that describe pi as a client.
 const DOCUMENTS: &str = "https://pi.dev/oauth";

@@ -6,9 +6,10 @@
 use super::super::entry::{failed, text};
 use super::super::wire::{Answer, Wire};
 use super::challenge::Challenge;
+use crate::base::json::json;
 use crate::llm::event::StreamError;
 use crate::llm::http::address::{Address, address};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The version of the Model Context Protocol that discovery asks in.
 const PROTOCOL: &str = "2025-11-25";

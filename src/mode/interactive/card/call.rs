@@ -2,6 +2,7 @@
 
 use super::block::{plain, spaced};
 use super::tool::{self, Summary};
+use crate::base::json::json;
 use crate::mode::interactive::drawings::{LAST, Part};
 use crate::mode::interactive::look::{Look, boxed, indented, padded};
 use crate::runtime::call::{CallInfo, Kind};
@@ -9,7 +10,7 @@ use crate::runtime::{Block, Describer, PartialJson, ToolOutput, ToolResult, imag
 use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 

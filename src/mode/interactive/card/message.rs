@@ -2,6 +2,7 @@
 
 use super::block::{Weight, notice, spaced};
 use super::shell::Shell;
+use crate::base::json::json;
 use crate::mode::interactive::drawings::{LAST, Part};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, boxed, boxed_within, padded};
@@ -11,7 +12,7 @@ use crate::tui::markdown_view;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Lines for a message other than an answer or a tool result; empty if the message is not shown.
 pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {

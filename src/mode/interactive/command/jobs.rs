@@ -1,10 +1,10 @@
 //! `/jobs`: commands in the background.
 
+use crate::base::json::json;
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::effect::Effect;
 use crate::runtime::job;
-use serde_json::json;
 
 /// `/jobs [id]`, `/jobs run COMMAND`, `/jobs stop ID`, `/jobs send ID TEXT`.
 pub fn run(app: &mut App, arguments: &str) {

@@ -3,6 +3,7 @@
 //! A sign-in runs on a separate thread. Its messages and questions appear in a dialog, and Escape cancels it.
 
 use super::models;
+use crate::base::order::Order;
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::dialog::login::{KeyEntry, providers};
@@ -220,7 +221,7 @@ pub fn leave(app: &mut App, _: &str) {
         .into_iter()
         .map(|(provider, way)| (app.control.sign_ins().provider_name(&provider), provider, way))
         .collect();
-    places.sort();
+    places.order();
     let labels: Vec<String> = places
         .iter()
         .map(|(name, _, way)| match way {
@@ -285,8 +286,9 @@ pub fn open_address(app: &mut App, url: String) {
 mod tests {
     use super::*;
     use crate::auth::oauth::Choice;
+    use crate::base::json::json;
     use crate::mode::interactive::testing::Bench;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn stored(bench: &Bench) -> Value {
         serde_json::from_slice(&bench.dir.read("auth.json")).unwrap()

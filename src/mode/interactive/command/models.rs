@@ -220,9 +220,9 @@ pub fn save_tools(app: &mut App, names: Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::mode::interactive::testing::Bench;
     use crate::runtime::{Scoped, ThinkingLevel};
-    use serde_json::json;
 
     fn open(bench: &mut Bench, search: &str) {
         let lists = lists(&bench.app.control, false);
@@ -242,7 +242,7 @@ mod tests {
             bench.send(&format!("/model {reference}"));
             assert!(!bench.app.has_dialog(), "{reference}");
             assert_eq!(bench.printed(), told);
-            assert_eq!(bench.settings(), serde_json::json!({}));
+            assert_eq!(bench.settings(), crate::base::json::json!({}));
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
         assert!(!bench.app.has_dialog());
         assert_eq!(bench.printed(), "Model: m2");
         assert_eq!(bench.app.status.footer.model.id, "m2");
-        assert_eq!(bench.settings(), serde_json::json!({}));
+        assert_eq!(bench.settings(), crate::base::json::json!({}));
         for columns in [1, 10, 33, 79] {
             open(&mut bench, "");
             bench.screen(columns);
@@ -277,7 +277,7 @@ mod tests {
         open(&mut bench, "m2");
         bench.press("ctrl+s");
         assert_eq!(bench.printed(), "Default model: mock/m2");
-        let saved = serde_json::json!({"defaultProvider": "mock", "defaultModel": "m2"});
+        let saved = crate::base::json::json!({"defaultProvider": "mock", "defaultModel": "m2"});
         assert_eq!(bench.settings(), saved);
         open(&mut bench, "default");
         assert!(bench.screen(100).contains("→ ✓ m2 [mock] · default"));

@@ -2,6 +2,8 @@
 
 use super::{clipboard, editor};
 use crate::base::file::Passing;
+use crate::base::order::Order;
+use crate::base::packed::{Packed, packed};
 use crate::mode::interactive::app::{App, Edited};
 use crate::mode::interactive::card::{Weight, grouped};
 use crate::mode::interactive::dialog::question::question;
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Time limit of an upload.
 const SHARE_LIMIT: Duration = Duration::from_secs(120);
 
-const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
+const CHANGELOG: Packed = packed!("CHANGELOG.md");
 
 /// `/copy`: copies the last answer.
 pub fn copy(app: &mut App, _: &str) {
@@ -120,7 +122,7 @@ fn info_lines(stats: &Stats, name: Option<&str>, warming: &Status, look: &Look<'
         rows.push(title("Cost"));
         rows.push(row("Total", &format!("${:.3}", stats.cost)));
         let mut parts: Vec<_> = stats.by_model.iter().collect();
-        parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+        parts.order_by(|a, b| b.cost.total_cmp(&a.cost));
         if parts.len() > 1 {
             rows.extend(parts.iter().map(|part| {
                 let spent = format!("${:.3} ({} tokens)", part.cost, tokens(part.tokens));
@@ -264,9 +266,9 @@ pub fn changelog(app: &mut App, _: &str) {
     let title = look.style(Role::Accent).with(Attributes::BOLD);
     let mut lines = vec![Line::new(), rule.clone()];
     lines.extend(indented([Line::of("What's New", title), Line::new()]));
-    let text = CHANGELOG.trim_start_matches("# Changelog");
+    let text = CHANGELOG.text();
     let markdown = look.markdown(width, look.style(Role::Text));
-    lines.extend(indented(markdown_view::lines(text, &markdown)));
+    lines.extend(indented(markdown_view::lines(text.trim_start_matches("# Changelog"), &markdown)));
     lines.push(rule);
     app.print(lines);
 }

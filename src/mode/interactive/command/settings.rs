@@ -112,9 +112,9 @@ pub fn set_model_level(app: &mut App, model: &Model, level: Option<ThinkingLevel
 
 #[cfg(test)]
 mod tests {
+    use crate::base::json::json;
     use crate::mode::interactive::config::is_dumb;
     use crate::mode::interactive::testing::Bench;
-    use serde_json::json;
 
     #[test]
     fn a_theme_is_shown_as_one_moves_and_kept_when_it_is_chosen() {

@@ -1,5 +1,6 @@
 //! Commands of the user: `!command`, and `!!command`, which is hidden from the model.
 
+use crate::base::thread::Thread;
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Shell;
 use crate::mode::interactive::effect::Effect;
@@ -34,7 +35,7 @@ pub fn run(app: &mut App, command: &str) {
         let done = done.map(|(result, _)| result).map_err(|Fatal(reason)| reason);
         feed.effect(Effect::ShellEnded(done));
     };
-    if let Err(error) = std::thread::Builder::new().name("shell".into()).spawn(run) {
+    if let Err(error) = Thread::named("shell").start(run) {
         app.error(&format!("Cannot start a thread: {error}"));
     }
 }

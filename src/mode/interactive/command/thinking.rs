@@ -57,8 +57,8 @@ pub fn cycle(app: &mut App) {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::json::json;
     use crate::mode::interactive::testing::Bench;
-    use serde_json::json;
 
     #[test]
     fn a_level_is_named_or_chosen() {

@@ -2,6 +2,7 @@
 
 use super::frame::{inside, title};
 use super::list::{ListDialog, Rows};
+use crate::base::order::Order;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::footer::tokens;
@@ -31,7 +32,7 @@ impl Context {
         let filling = &self.filling;
         let mut messages: Vec<&(String, u64)> = filling.messages.iter().collect();
         if self.is_by_size {
-            messages.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
+            messages.order_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
         }
         let item = |name: &str, size: u64, group| {
             Item::new(name, name).setting(&self.share(size)).group(group).search(name.to_owned())

@@ -3,6 +3,7 @@
 use super::frame::{indented, inside, text, title};
 use super::{Dialog, Step};
 use crate::base::file;
+use crate::base::thread::Thread;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Opened, Update};
 use crate::mode::interactive::feed::{Feed, Kind, News};
@@ -99,7 +100,7 @@ impl HelperView {
             };
             feed.effect(Effect::Update(Update::HelperTurns(member.name.clone(), messages)));
         };
-        if let Err(error) = std::thread::Builder::new().name("helper-view".into()).spawn(read) {
+        if let Err(error) = Thread::named("helper-view").start(read) {
             self.is_reading = false;
             self.problem = format!("Cannot start a thread: {error}");
         }

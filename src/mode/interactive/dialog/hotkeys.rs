@@ -2,6 +2,7 @@
 
 use super::frame::{text, title};
 use super::list::{ListDialog, Rows};
+use crate::base::order::Order;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::keymap::AppAction;
@@ -49,7 +50,7 @@ pub fn hotkeys(keymap: &Keymap) -> ListDialog<Hotkeys> {
         Err(typed) => Some(row(typed, about, "First")),
     });
     let mut others: Vec<_> = keymap.hotkeys().collect();
-    others.sort_by_key(|(group, ..)| ORDER.iter().position(|known| known == group).unwrap_or(ORDER.len()));
+    others.order_by_key(|(group, ..)| ORDER.iter().position(|known| known == group).unwrap_or(ORDER.len()));
     let others = others.into_iter().map(|(group, keys, about)| row(&keys, about, group));
     ListDialog::new(List::new(first.chain(others).collect()).searchable(), Hotkeys)
 }

@@ -4,6 +4,7 @@
 
 use super::frame::text;
 use super::list::{ListDialog, Rows, marks};
+use crate::base::order::Order;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, ModelLists, Update};
 use crate::mode::interactive::footer::tokens;
@@ -59,7 +60,8 @@ impl Models {
             false => lists.all.clone(),
         };
         if !self.shows_scope {
-            self.models.sort_by_key(|model| (!is_current(model), !is_default(model), model.provider.clone()));
+            self.models
+                .order_by_key(|model| (!is_current(model), !is_default(model), model.provider.clone()));
         }
         let (mark, blank) = marks(config, ("current: ", ""));
         let items = self.models.iter().enumerate().map(|(index, model)| {

@@ -5,6 +5,7 @@ use super::frame::{text, title};
 use super::list::{ListDialog, Rows};
 use super::model::full;
 use super::thinking::item;
+use crate::base::order::Order;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Update};
 use crate::mode::interactive::look::Look;
@@ -38,7 +39,7 @@ pub struct Models(Vec<Arc<Model>>);
 
 /// The models, the current one first.
 pub fn models(mut models: Vec<Arc<Model>>, current: &Model, settings: &Settings) -> ListDialog<Models> {
-    models.sort_by_key(|model| {
+    models.order_by_key(|model| {
         (model.provider != current.provider || model.id != current.id, model.provider.clone())
     });
     let mut list = List::new(Vec::new()).searchable().label_cells(48);

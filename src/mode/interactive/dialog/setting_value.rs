@@ -135,9 +135,9 @@ fn grouped(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::json::json;
     use crate::runtime::settings::form::Form;
     use crate::runtime::settings::table;
-    use serde_json::json;
 
     #[test]
     fn every_number_has_a_unit() {

@@ -16,12 +16,14 @@ mod socket;
 pub mod stream;
 
 use super::serve::{SharedHost, VERSIONS};
+use crate::base::json::json;
 use crate::base::poll;
+use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message};
 use crate::mode::report;
 use crate::runtime::CancelToken;
 use guard::Guard;
-use serde_json::{Value, json};
+use serde_json::Value;
 use session::{Session, Sessions};
 use socket::{Connection, Fault, Request, Socket};
 use std::collections::HashMap;
@@ -198,8 +200,7 @@ impl HttpServer {
                     self.follow(&mut connection);
                     self.connections().remove(&number);
                 };
-                let thread = thread::Builder::new().name("http".into()).stack_size(STACK);
-                if thread.spawn_scoped(scope, work).is_err() {
+                if Thread::named("http").stack(STACK).start_in(scope, work).is_err() {
                     self.connections().remove(&number);
                 }
             }

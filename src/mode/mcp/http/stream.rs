@@ -249,7 +249,7 @@ impl Drop for Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::base::json::json;
 
     /// The ids of all messages that are there; `!` behind the last of a request.
     fn seen(reader: &mut Reader<'_>) -> String {

@@ -17,6 +17,7 @@ pub use item::{Changed, Thing};
 use crate::base::cancel::CancelToken;
 use crate::base::file;
 use crate::base::hex::hex;
+use crate::base::thread::Thread;
 use crossbeam_channel::{Receiver, bounded, select};
 use ring::digest::{SHA256, digest};
 use scan::{Limits, Tree};
@@ -116,7 +117,7 @@ impl Watch {
             }
             drop(done);
         };
-        *state = match std::thread::Builder::new().name("watch".into()).spawn(work) {
+        *state = match Thread::named("watch").start(work) {
             Ok(_) => State::Scanning(scanned),
             Err(error) => State::Off(format!("no thread could be started: {error}")),
         };

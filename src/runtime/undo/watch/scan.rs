@@ -13,6 +13,8 @@ use super::item::{
 use super::pack::Pack;
 use super::{Extent, index};
 use crate::base::file;
+use crate::base::order::{self, Order};
+use crate::base::thread::Thread;
 use crate::tools::ignore::{Marks, Scope};
 use crate::tools::local::Local;
 use ring::digest::{SHA256, digest};
@@ -165,7 +167,7 @@ impl Tree {
             self.survey()?;
             looks.push((Vec::new(), Look::List));
         }
-        looks.sort_by(|(one, _), (other, _)| one.cmp(other));
+        looks.order_by(|(one, _), (other, _)| one.cmp(other));
         self.is_changed |= !looks.is_empty();
         let mut found = Found { begun_ns, changed: Vec::new(), scopes: HashMap::new() };
         for (path, look) in looks {
@@ -214,7 +216,7 @@ impl Tree {
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // Fewer threads do the same work.
-                let _ = std::thread::Builder::new().name("watch".into()).spawn_scoped(scope, work);
+                let _ = Thread::named("watch").start_in(scope, work);
             }
             work();
         });
@@ -324,11 +326,10 @@ impl Tree {
         self.folders.insert(path.to_vec(), folder);
         found.scopes.retain(|known, _| !is_within(known, path));
         let scope = self.scope_of(path, found);
-        let mut old_items: BTreeMap<Vec<u8>, Item> =
-            items.drain(..).map(|item| (item.name.to_bytes().to_vec(), item)).collect();
+        let mut old_items = order::map(items.drain(..).map(|item| (item.name.to_bytes().to_vec(), item)));
         let rules_before = rules_of(&old_items);
         // Rules come first: what appears since they changed is not new.
-        names.sort_by_key(|entry| !is_rules(entry.file_name().as_bytes()));
+        names.order_by_key(|entry| !is_rules(entry.file_name().as_bytes()));
         let mut changes_rules = is_rules_changed || old_marks.is_some_and(|old| old != marks);
         let mut are_rules_read = false;
         let mut new_items = Vec::new();
@@ -369,8 +370,8 @@ impl Tree {
             }
             new_items.push(item);
         }
-        new_items.sort_by(|one, other| one.name.cmp(&other.name));
-        folders.sort();
+        new_items.order_by(|one, other| one.name.cmp(&other.name));
+        folders.order();
         changes_rules |= is_known && !are_rules_read && rules_in(&new_items) != rules_before;
         for (name, item) in old_items {
             self.files = self.files.saturating_sub(1);
@@ -537,7 +538,7 @@ impl Tree {
 
 /// Joins the end of one thing and the begin of another at one path.
 fn merge(mut changed: Vec<Changed>) -> Vec<Changed> {
-    changed.sort_by(|one, other| one.path.cmp(&other.path));
+    changed.order_by(|one, other| one.path.cmp(&other.path));
     changed.dedup_by(|later, kept| {
         let is_same = later.path == kept.path;
         if is_same {
@@ -569,6 +570,6 @@ fn rules_of(items: &BTreeMap<Vec<u8>, Item>) -> Vec<(Vec<u8>, What)> {
 fn rules_in(items: &[Item]) -> Vec<(Vec<u8>, What)> {
     let rules = items.iter().filter(|item| is_rules(item.name.to_bytes()));
     let mut rules: Vec<_> = rules.map(|item| (item.name.to_bytes().to_vec(), item.what.clone())).collect();
-    rules.sort_by(|(one, _), (other, _)| one.cmp(other));
+    rules.order_by(|(one, _), (other, _)| one.cmp(other));
     rules
 }

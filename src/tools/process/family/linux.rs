@@ -10,10 +10,11 @@
 
 use super::super::group::Number;
 use super::MARKER;
+use crate::base::order::{self, Order};
 use crate::base::poll;
 use crate::tools::backend::Survivor;
 use crate::tools::plain;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -69,12 +70,12 @@ pub fn members(marker: &str, group: Number, strangers: &Strangers, known: &mut K
             open.push(pid);
         }
     }
-    seen.sort_unstable();
+    seen.order();
     *SEEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
     if is_ours {
         open.append(&mut in_session);
     }
-    let mut all: BTreeSet<i32> = open.iter().copied().collect();
+    let mut all = order::set(open.iter().copied());
     while let Some(pid) = open.pop() {
         open.extend(children(pid).into_iter().filter(|&child| all.insert(child)));
     }

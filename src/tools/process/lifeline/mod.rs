@@ -17,6 +17,7 @@ mod watcher;
 pub use terminal::Lost;
 
 use super::family;
+use crate::base::thread::Thread;
 use crate::base::{null, poll};
 use std::fmt::Display;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -104,7 +105,7 @@ pub fn hold_terminal(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
     drop(lifeline);
     if let Some(start) = start {
         // Nobody waits for it. Without the thread the pipe ends, and with it the lifeline.
-        let _ = std::thread::Builder::new().name("pi-lifeline".into()).spawn(move || start.launch());
+        let _ = Thread::named("pi-lifeline").start(move || start.launch());
     }
 }
 

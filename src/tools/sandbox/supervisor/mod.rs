@@ -7,6 +7,7 @@
 //! with the last filtered process.
 
 use super::platform::{Root, name_of};
+use crate::base::thread::Thread;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
@@ -15,7 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 /// Number of `fchmodat2`, which is the same on every architecture.
 pub const SYS_FCHMODAT2: libc::c_long = 452;
@@ -36,7 +36,7 @@ pub fn start(roots: Arc<Vec<Root>>) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made both, and nobody else has them.
     let [own, child] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    thread::Builder::new().name("pi-sandbox".into()).stack_size(128 << 10).spawn(move || {
+    Thread::named("pi-sandbox").stack(128 << 10).start(move || {
         if let Ok(Some(listener)) = receive(&own) {
             drop(own);
             serve(&listener, &roots);

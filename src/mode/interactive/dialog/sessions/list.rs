@@ -1,5 +1,6 @@
 //! The stored sessions that are shown, and their order.
 
+use crate::base::order::Order;
 use crate::runtime::CancelToken;
 use crate::runtime::stored::{Info, Query};
 use crate::tui::fuzzy;
@@ -111,7 +112,7 @@ pub struct Sessions {
 
 impl Sessions {
     pub fn new(mut entries: Vec<Entry>) -> Self {
-        entries.sort_by(|a, b| {
+        entries.order_by(|a, b| {
             let (a, b) = (&a.info, &b.info);
             b.by_activity(a).then_with(|| b.path.cmp(&a.path))
         });
@@ -166,7 +167,7 @@ impl Sessions {
             is_new.then_some(at)
         }));
         if sort == Sort::Recent {
-            order.sort_unstable();
+            order.order();
         }
         let order = order.into_iter();
         Ok(order.filter(|&at| !only_named || self.is_named(at)).map(Shown::flat).collect())

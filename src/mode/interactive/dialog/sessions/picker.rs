@@ -5,6 +5,7 @@
 //! longer wanted.
 
 use super::list::{Entry, Found, Scope, Sessions, Shown, Sort, beginning, lines_before};
+use crate::base::thread::Thread;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::dialog::{Dialog, Step, frame};
 use crate::mode::interactive::effect::{Effect, Opened, Update};
@@ -23,7 +24,6 @@ use crate::tui::theme::Role;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Minimum rows: two rules, the search field, a blank, a session.
@@ -128,7 +128,7 @@ impl Picker {
     }
 
     fn begin(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
-        if let Err(error) = thread::Builder::new().name(name.into()).spawn(work) {
+        if let Err(error) = Thread::named(name).start(work) {
             self.status = Some((format!("Cannot start a thread: {error}"), true));
         }
     }
