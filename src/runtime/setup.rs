@@ -137,9 +137,23 @@ mod tests {
     use super::*;
     use crate::agent::tool::{FnTool, ToolOutput};
     use crate::base::json::json;
+    use crate::runtime::control::Control;
+    use crate::runtime::hook::{Fold, Hooks};
     use crate::session::SyncMode;
     use crate::session::store::Store;
     use crate::tools::testing::TempDir;
+    use serde_json::Value;
+
+    /// A handler that holds its session.
+    struct Holder(#[expect(dead_code)] Control);
+
+    impl Hooks for Holder {
+        fn wants(&self, _: &str) -> bool {
+            false
+        }
+
+        fn ask(&self, _: &mut Value, _: &CancelToken, _: Fold<'_>) {}
+    }
 
     fn setup(dir: &TempDir, model: &str) -> Setup {
         Setup::new(dir.path(), dir.path().join("none"), model)
@@ -163,7 +177,10 @@ mod tests {
         assert_eq!(warnings, [] as [String; 0]);
         session.prompt("hi".into(), Vec::new(), &mut |_| Ok(())).unwrap();
         assert_eq!(session.control().last_assistant_text().as_deref(), Some("hi"));
+        session.control().add_hooks(Arc::new(Holder(session.control().clone())));
+        let (control, workspace) = (session.control().downgrade(), Arc::downgrade(session.workspace()));
         session.close().unwrap();
+        assert!(control.upgrade().is_none() && workspace.upgrade().is_none(), "the session is gone");
         let stored = std::fs::read_to_string(path).unwrap();
         for part in ["Be brief.", "\"clock\"", "\"read\"", "\"modelId\":\"echo\""] {
             assert!(stored.contains(part), "{part} in {stored}");

@@ -441,7 +441,20 @@ impl Control {
     /// Closes the log. No entry may be appended afterwards.
     pub(super) fn close(&self) -> Result<(), Fatal> {
         self.warmer().stop("inactive");
-        Ok(self.log().end()?)
+        let ended = self.log().end();
+        self.let_go();
+        Ok(ended?)
+    }
+
+    /// Drops handlers and tools. They may hold the session, which would never be dropped.
+    fn let_go(&self) {
+        let hooks = std::mem::take(&mut *self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut state = self.state();
+        let (tools, registered) = (std::mem::take(&mut state.tools), std::mem::take(&mut state.registered));
+        let additions = std::mem::take(&mut state.additions);
+        // What they do at their ends may ask for the state.
+        drop(state);
+        drop((hooks, tools, registered, additions));
     }
 
     /// Syncs the entries of a turn to the disk. The log is unlocked during the sync, which may be slow.
