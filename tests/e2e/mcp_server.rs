@@ -117,6 +117,34 @@ fn tools_are_declared_and_called() {
 }
 
 #[test]
+fn messages_go_to_a_client_that_sets_their_level() {
+    let (world, _server) = world([]);
+    let command = r#"printf '{"systemMessage":"mind the gap"}'"#;
+    let hooks = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]});
+    world.write_config("settings.json", &json!({"hooks": hooks}).to_string());
+    let mut other = Other::start(&world, "", &json!({}));
+    let mut messages = |level: &str| {
+        if !level.is_empty() {
+            assert_eq!(other.request("logging/setLevel", &json!({"level": level})), json!({}));
+        }
+        let id = other.send("tools/call", &json!({"name": "bash", "arguments": {"command": "true"}}));
+        other.answer(id).1
+    };
+    assert_eq!(messages(""), Vec::<Value>::new());
+    let params = json!({"level": "info", "logger": "pi", "data": "mind the gap"});
+    assert_eq!(
+        messages("debug"),
+        [json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})]
+    );
+    assert_eq!(messages("warning"), Vec::<Value>::new());
+    for level in [json!("loud"), Value::Null] {
+        let (code, text) = other.error("logging/setLevel", &json!({"level": level}));
+        assert!(code == -32602 && text.contains("one of debug, info"), "{text}");
+    }
+    assert!(other.client.close().unwrap().success());
+}
+
+#[test]
 fn without_a_key_only_the_tools_are_offered() {
     let world = World::new();
     let mut other = Other::start(&world, "--tools read,ls", &json!({}));

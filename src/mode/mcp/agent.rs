@@ -63,7 +63,7 @@ fn work(
         .open(&cwd, argument("session"), &[], Box::new(|files| files), cancel)
         .map_err(reason)?;
     let control = session.control().clone();
-    let ui = Arc::new(ClientUi { peer: shared.peer.clone(), is_offered: false });
+    let ui = Arc::new(ClientUi { peer: shared.peer.clone(), is_offered: false, level: shared.level.clone() });
     control.set_approver(ui.clone());
     control.set_ui(ui);
     let describer = control.tools().describer();

@@ -5,9 +5,15 @@ use crate::base::json::json;
 use crate::mode::{form, report};
 use crate::runtime::CancelToken;
 use crate::runtime::approval::{Approver, Decision, Question, excerpt, squeezed};
-use crate::runtime::ui::{Change, Dialog, Problem, Ui};
+use crate::runtime::ui::{Change, Dialog, Problem, Severity, Ui};
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// Severities of messages in the protocol, least first.
+pub const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 const ALLOW: &str = "Allow";
 const DENY: &str = "Deny";
@@ -19,6 +25,8 @@ pub struct ClientUi {
     pub peer: Peer,
     /// True for the session whose tools and prompts the client is offered.
     pub is_offered: bool,
+    /// The place in [`LEVELS`] from which the client wants messages; past the end it wants none.
+    pub level: Arc<AtomicUsize>,
 }
 
 impl Ui for ClientUi {
@@ -37,7 +45,7 @@ impl Ui for ClientUi {
 
     fn show(&self, change: Change) {
         let list = match change {
-            Change::Notify { message, .. } => return report::note(message),
+            Change::Notify { message, severity } => return self.log(severity, &message),
             Change::Tools => "tools",
             Change::Resources => "prompts",
             _ => return,
@@ -49,7 +57,20 @@ impl Ui for ClientUi {
     }
 
     fn problem(&self, Problem { source, event, error }: &Problem) {
-        report::note(format_args!("Extension error ({source}): {event}: {error}"));
+        self.log(Severity::Error, &format!("Extension error ({source}): {event}: {error}"));
+    }
+}
+
+impl ClientUi {
+    /// Reports a message, also to a client that wants messages of this severity.
+    fn log(&self, severity: Severity, message: &str) {
+        report::note(message);
+        let level = severity.name();
+        let wanted = LEVELS.get(self.level.load(Ordering::Relaxed)..).unwrap_or_default();
+        if wanted.contains(&level) {
+            let params = json!({"level": level, "logger": "pi", "data": message});
+            self.peer.notify("notifications/message", &params);
+        }
     }
 }
 
@@ -80,15 +101,15 @@ mod tests {
     use super::*;
     use crate::mode::mcp::http::stream::{Next, Streams};
     use crate::mode::mcp::peer::{Client, Way};
-    use std::sync::Arc;
 
     #[test]
     fn a_client_is_told_that_its_lists_have_changed() {
         let streams = Arc::new(Streams::default());
         let peer = Peer::new(Way::Streams(streams.clone()));
         let mut news = streams.news().unwrap();
+        let level = Arc::new(AtomicUsize::new(LEVELS.len()));
         let mut told = |is_offered: bool, change: Change| {
-            ClientUi { peer: peer.clone(), is_offered }.show(change);
+            ClientUi { peer: peer.clone(), is_offered, level: level.clone() }.show(change);
             match news.next(Duration::ZERO) {
                 Next::Message { text, .. } => text.to_string(),
                 _ => String::new(),
@@ -100,5 +121,14 @@ mod tests {
         assert!(told(true, Change::Resources).contains("notifications/prompts/list_changed"));
         // The client knows nothing of the session of an agent.
         assert_eq!(told(false, Change::Tools), "");
+
+        // Messages go to a client that has asked for their severity.
+        let notify = |severity| Change::Notify { message: "careful".into(), severity };
+        assert_eq!(told(true, notify(Severity::Error)), "");
+        level.store(3, Ordering::Relaxed);
+        assert_eq!(told(true, notify(Severity::Info)), "");
+        let message = r#""params":{"data":"careful","level":"warning","logger":"pi"}"#;
+        let text = told(false, notify(Severity::Warning));
+        assert!(text.contains("notifications/message") && text.contains(message), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! Handles requests: immediately, or on a thread of their own.
 
-use super::ask::ClientUi;
+use super::ask::{ClientUi, LEVELS};
 use super::peer::{Client, Peer, Reply, reason};
 use super::{agent, call, resource};
 use crate::base::json::json;
@@ -38,6 +38,8 @@ pub struct Shared {
     can_run: bool,
     /// Cancelled when the process is to end.
     pub cancel: CancelToken,
+    /// See [`ClientUi::level`].
+    pub level: Arc<AtomicUsize>,
     calls: AtomicUsize,
     /// The number of threads, and a signal for each end of one.
     threads: (Mutex<usize>, Condvar),
@@ -45,7 +47,8 @@ pub struct Shared {
 
 impl Server {
     pub fn new(peer: Peer, host: SharedHost, control: Control, can_run: bool, cancel: CancelToken) -> Self {
-        let ui = Arc::new(ClientUi { peer: peer.clone(), is_offered: true });
+        let level = Arc::new(AtomicUsize::new(LEVELS.len()));
+        let ui = Arc::new(ClientUi { peer: peer.clone(), is_offered: true, level: level.clone() });
         control.set_approver(ui.clone());
         control.set_ui(ui);
         Self(Arc::new(Shared {
@@ -54,6 +57,7 @@ impl Server {
             control,
             can_run,
             cancel,
+            level,
             calls: AtomicUsize::new(0),
             threads: (Mutex::new(0), Condvar::new()),
         }))
@@ -97,6 +101,13 @@ impl Server {
                 reply.done(self.initialize(&params));
             }
             "ping" => reply.done(json!({})),
+            "logging/setLevel" => match LEVELS.iter().position(|level| params["level"] == *level) {
+                None => reply.fail(INVALID_PARAMS, format!("\"level\" must be one of {}", LEVELS.join(", "))),
+                Some(level) => {
+                    self.0.level.store(level, Ordering::Relaxed);
+                    reply.done(json!({}));
+                }
+            },
             "tools/list" => reply.done(json!({"tools": self.tools()})),
             "tools/call" => self.call(params, reply),
             "prompts/list" => reply.done(json!({"prompts": resource::prompts(&self.0.control)})),
@@ -127,7 +138,8 @@ impl Server {
         let version = VERSIONS.iter().find(|version| **version == asked).unwrap_or(&VERSIONS[0]);
         json!({
             "protocolVersion": version,
-            "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {"listChanged": true}},
+            "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {"listChanged": true},
+                "logging": {}},
             "serverInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
             "instructions": format!("Tools work in {}.", self.0.control.config().workspace.cwd.display()),
         })
