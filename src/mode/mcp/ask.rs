@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(told(true, notify(Severity::Error)), "");
         level.store(3, Ordering::Relaxed);
         assert_eq!(told(true, notify(Severity::Info)), "");
-        let message = r#""params":{"data":"careful","level":"warning","logger":"pi"}"#;
+        let message = r#""params":{"level":"warning","logger":"pi","data":"careful"}"#;
         let text = told(false, notify(Severity::Warning));
         assert!(text.contains("notifications/message") && text.contains(message), "{text}");
     }
