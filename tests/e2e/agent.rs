@@ -3,6 +3,7 @@
 //! What the test leaves behind is checked when it ends: no process that carries its mark, no file in
 //! its temporary folder.
 
+use super::overdue;
 use super::server::{PATIENCE, Server};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -14,9 +15,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, Once};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The mark that every process of a test carries in its environment.
 const MARK: &str = "PI_TEST_WORLD";
@@ -43,6 +44,8 @@ impl World {
         fs::write(root.join("home/.pi/agent/settings.json"), r#"{"retry": {"enabled": false}}"#)
             .expect("write the settings of a test");
         let root = root.canonicalize().expect("a canonical folder");
+        overdue::watch(&mark);
+        take_signals_as_usual();
         Self { root, mark }
     }
 
@@ -106,15 +109,7 @@ impl World {
 
     /// Processes that carry this test's mark.
     pub fn processes(&self) -> Vec<u32> {
-        let mark = format!("{MARK}={}", self.mark);
-        let is_ours = |pid: &u32| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
-                .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
-            alive && environ.split(|&b| b == 0).any(|entry| entry == mark.as_bytes())
-        };
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+        processes_with(&self.mark)
     }
 
     /// Waits until the process that outlives a killed pi is there.
@@ -126,11 +121,7 @@ impl World {
             // name again when it is out of reach of what ends the others.
             of("cmdline").starts_with(b"pi-lifeline\0") && of("comm") == b"pi-lifeline\n"
         };
-        let start = Instant::now();
-        while !self.processes().iter().any(is_watcher) {
-            assert!(start.elapsed() < PATIENCE, "not watched");
-            thread::sleep(std::time::Duration::from_millis(2));
-        }
+        wait_until("pi is watched", || self.processes().iter().any(is_watcher));
     }
 
     /// Those that do not go by themselves, as the last ones of a pi that was killed do.
@@ -141,7 +132,7 @@ impl World {
             if left.is_empty() || start.elapsed() > PATIENCE {
                 return left;
             }
-            thread::sleep(std::time::Duration::from_millis(2));
+            thread::sleep(Duration::from_millis(2));
         }
     }
 
@@ -172,11 +163,25 @@ impl Drop for World {
         if !keep {
             drop(fs::remove_dir_all(&self.root));
         }
+        overdue::has_ended(&self.mark);
         if !thread::panicking() {
             assert_eq!(left, [0u32; 0], "processes were left behind");
             assert_eq!(files, [] as [PathBuf; 0], "temporary files were left behind");
         }
     }
+}
+
+/// Processes that carry the mark of a test.
+pub fn processes_with(mark: &str) -> Vec<u32> {
+    let mark = format!("{MARK}={mark}");
+    let is_ours = |pid: &u32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
+        alive && environ.split(|&b| b == 0).any(|entry| entry == mark.as_bytes())
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
 }
 
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -206,6 +211,28 @@ pub fn terminal() -> io::Result<(File, OwnedFd)> {
         unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok((ours, theirs))
+}
+
+/// Programs that are started from now on get the signals that who runs the tests may ignore, as `nohup` and the `&` of
+/// scripts do.
+fn take_signals_as_usual() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+            // SAFETY: the default is no function of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    });
+}
+
+/// Waits until something holds that nothing announces.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "not so: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// The JSON values of a text of lines.
@@ -402,7 +429,7 @@ impl Running<'_> {
                     self.stderr.so_far()
                 );
             }
-            thread::sleep(std::time::Duration::from_millis(2));
+            thread::sleep(Duration::from_millis(2));
         };
         for thread in self.threads.drain(..) {
             drop(thread.join());

@@ -1,6 +1,6 @@
 //! The tool `codemode`, with the JavaScript engine of this machine; without one, that it is left out.
 
-use crate::agent::{Outcome, World};
+use crate::agent::{Outcome, World, wait_until};
 use crate::server::{Reply, Request, Server};
 use crate::world;
 use serde_json::{Value, json};
@@ -264,12 +264,7 @@ fn calls_of_scripts_are_asked_about_and_an_abort_ends_them() {
     let mut client = crate::rpc::client(&world, "--model mock/m1 --tools +codemode");
     client.prompt("go").unwrap();
     // The event of the call precedes the command.
-    for _ in 0..4000 {
-        if world.work().join("begun").exists() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("the command has begun", || world.work().join("begun").exists());
     client.abort().unwrap();
     client.wait_until_settled().unwrap();
     client.close().unwrap();

@@ -1,6 +1,6 @@
 //! The interactive terminal, as one sees it.
 
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen, started};
 use crate::server::{Reply, Server, gate};
 use crate::world;
@@ -474,11 +474,7 @@ fn a_closed_terminal_ends_the_program() {
     screen.wait_for("Half");
     let pid = screen.pid();
     screen.hang_up();
-    let start = std::time::Instant::now();
-    while world.processes().contains(&pid) {
-        assert!(start.elapsed() < crate::server::PATIENCE, "pi lives on");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("pi has ended", || !world.processes().contains(&pid));
     // What was asked is there.
     assert_eq!(world.session_files().len(), 1);
 }

@@ -1,8 +1,8 @@
 //! Helpers that work in a copy of the folder.
 
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::helper::{done, world};
-use crate::server::{PATIENCE, Reply, gate};
+use crate::server::{Reply, gate};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -208,11 +208,7 @@ fn what_an_abort_leaves_of_a_copy_that_was_being_made_is_removed() {
     let text = end["result"]["content"][0]["text"].as_str().unwrap();
     // A slow test may have come when the copy was complete.
     let expected = usize::from(text.contains("kept in /"));
-    let start = std::time::Instant::now();
-    while copies(&world) != expected && start.elapsed() < PATIENCE {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-    assert_eq!(copies(&world), expected);
+    wait_until("only what is kept is left", || copies(&world) == expected);
     client.close().unwrap();
 }
 

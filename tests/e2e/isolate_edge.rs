@@ -1,15 +1,14 @@
 //! What must hold whatever a helper does in its copy, and whatever the user does meanwhile.
 
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::helper::{done, world};
 use crate::isolate::{PRINT, copies, files, git, isolated, repository, runs, worker};
-use crate::server::{PATIENCE, Reply, Server, gate};
+use crate::server::{Reply, Server, gate};
 use serde_json::json;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Instant;
 
 /// Runs one isolated helper with a command, in a folder that `prepare` has made.
 fn run(prepare: impl FnOnce(&World), command: &str) -> (World, Server) {
@@ -282,11 +281,7 @@ fn an_abort_does_not_wait_for_git() {
     let mut client =
         crate::rpc::client_of(world.pi().env("PATH", &path), "--model mock/m1 --tools bash,task");
     client.prompt("go").unwrap();
-    let begun = Instant::now();
-    while !marker.exists() {
-        assert!(begun.elapsed() < PATIENCE, "git was not asked");
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    wait_until("git is asked", || marker.exists());
     client.abort().unwrap();
     let events = client.wait_until_settled().unwrap();
     let end = events.iter().find(|event| event["type"] == "tool_execution_end").unwrap();

@@ -1,5 +1,6 @@
 //! Commands in the background, and the `job` tool.
 
+use crate::agent::wait_until;
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
@@ -143,7 +144,7 @@ fn kept_jobs_outlive_pi_and_are_found_by_the_next_one() {
     client.close().unwrap();
     assert_eq!(jobs("send k2 a b").success().stdout, "Sent to k2\n");
     let tail = || jobs("tail k2").success().stdout;
-    while !tail().ends_with("up\ngot a b\n") {}
+    wait_until("the job has got its input", || tail().ends_with("up\ngot a b\n"));
     assert!(jobs("tail k9").fails_with(1).stderr.contains("no job \"k9\""));
 
     // One that ends while no pi is there is told to the next one.

@@ -62,6 +62,7 @@ mod mcp_sign_in;
 mod models;
 mod mutant;
 mod output;
+mod overdue;
 mod package;
 #[cfg(feature = "interactive")]
 mod permission;

@@ -1,6 +1,6 @@
 //! Servers of MCP with resources that change, calls that become tasks, and a limit of memory.
 
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::mcp::configure_script;
 use crate::server::{Reply, Server};
 use crate::world;
@@ -114,17 +114,10 @@ fn an_aborted_task_is_cancelled() {
     let (world, _server) = start(vec![call], &json!({}));
     let mut client = crate::rpc::client(&world, "--model mock/m1");
     client.prompt("go").unwrap();
-    let start = std::time::Instant::now();
-    while seen(&world, "tasks/result") == 0 {
-        assert!(start.elapsed() < crate::server::PATIENCE, "no task");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("the result is asked for", || seen(&world, "tasks/result") > 0);
     client.abort().unwrap();
     client.wait_until_settled().unwrap();
-    while seen(&world, "tasks/cancel") == 0 {
-        assert!(start.elapsed() < crate::server::PATIENCE, "not cancelled");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("the task is cancelled", || seen(&world, "tasks/cancel") > 0);
     client.close().unwrap();
 }
 

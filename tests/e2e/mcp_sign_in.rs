@@ -1,6 +1,6 @@
 //! Signing in to MCP servers over HTTP, against a server that is guarded by an authorization server of its own.
 
-use crate::agent::{Outcome, Running, World};
+use crate::agent::{Outcome, Running, World, wait_until};
 use crate::mcp::usual;
 use crate::rpc::client;
 use crate::server::{Reply, Server};
@@ -489,12 +489,7 @@ fn a_call_that_needs_more_leads_to_a_sign_in_for_more() {
     client.send("prompt", json!({"message": "/mcp login web"})).unwrap();
     agree_to_more(&mut client, &guarded);
     // The question for a pasted address is taken back; nothing says when the command is done.
-    for _ in 0..4000 {
-        if stored(&world, &guarded)["tokens"]["scope"] == "read write" {
-            break;
-        }
-        thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("the wider token is stored", || stored(&world, &guarded)["tokens"]["scope"] == "read write");
     client.prompt("go").unwrap();
     client.wait_until_settled().unwrap();
     assert_eq!(model.requests()[5].last_text(), "told");

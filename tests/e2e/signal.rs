@@ -1,12 +1,11 @@
 //! Ending by a signal, at whatever moment.
 
-use crate::agent::World;
-use crate::server::{PATIENCE, Reply, Step};
+use crate::agent::{World, wait_until};
+use crate::server::{Reply, Step};
 use crate::world;
 use serde_json::json;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 const JSON: [&str; 5] = ["--model", "mock/m1", "--mode", "json", "hi"];
 
@@ -69,9 +68,7 @@ fn a_running_command_is_killed_with_all_it_started() {
     let (world, _server) = world([Reply::tool("t", "bash", &json!({"command": tree}))]);
     let running = world.pi().args(JSON).spawn();
     running.wait_for("tool_execution_start");
-    while !world.work().join("started").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until("the command has begun", || world.work().join("started").exists());
     running.signal("INT");
     running.wait().fails_with(130);
     assert_eq!(world.processes(), [0u32; 0]);
@@ -88,11 +85,7 @@ const TREE: &str = "trap '' TERM HUP; (setsid sleep 300 &); nohup sleep 300 >/de
 /// Waits until [`TREE`] is up and watched, kills pi, and waits until nothing is left.
 #[track_caller]
 fn kill_leaves_nothing(world: &World, pid: u32) {
-    let start = Instant::now();
-    while !world.work().join("started").exists() {
-        assert!(start.elapsed() < PATIENCE, "not started");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the command has begun", || world.work().join("started").exists());
     world.wait_until_watched();
     let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(kill.unwrap().success());
@@ -135,16 +128,10 @@ fn a_pi_that_is_killed_takes_what_outlived_its_command_along_unless_that_is_kept
         world.write_config("settings.json", &settings.to_string());
         let running = world.pi().args(JSON).spawn();
         server.wait_for(2);
-        while !world.work().join("started").exists() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the command has begun", || world.work().join("started").exists());
         running.signal("KILL");
         running.wait().fails_with(137);
-        let start = Instant::now();
-        while world.processes().len() != kept {
-            assert!(start.elapsed() < PATIENCE, "{:?}", world.processes());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("what is not kept is gone", || world.processes().len() == kept);
         for pid in world.processes() {
             let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
             assert!(kill.unwrap().success());

@@ -1,6 +1,6 @@
 //! What is typed: kept for the next start, found again in the history; and runs that were cut off.
 
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen, started};
 use crate::server::{Reply, Server, gate};
 use crate::sessions::stored;
@@ -24,10 +24,7 @@ fn unsent(world: &World) -> Vec<PathBuf> {
 fn wait_until_kept(world: &World, screen: &Screen, text: &str) {
     let is_kept =
         || unsent(world).iter().any(|path| fs::read_to_string(path).is_ok_and(|kept| kept.contains(text)));
-    while !is_kept() {
-        screen.wait_until("pi is there", |_| true);
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_until(&format!("{text:?} is kept with\n{}", screen.text()), is_kept);
 }
 
 #[test]

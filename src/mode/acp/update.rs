@@ -158,7 +158,8 @@ impl Updates {
                 self.end_open_calls();
             }
             AgentEvent::ToolStart { id, name, arguments, .. } => self.start_call(id, name, arguments),
-            AgentEvent::ToolUpdate { id, .. } if self.drawn.has(id) => {}
+            // An update without content may come after the editor has drawn its terminal, and would replace it.
+            AgentEvent::ToolUpdate { id, output, .. } if output.content.is_empty() || self.drawn.has(id) => {}
             AgentEvent::ToolUpdate { id, output, .. } => {
                 self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
                     "content": call::progress(&output.content)}));

@@ -1,14 +1,12 @@
 //! MCP servers that an editor lends to a session.
 
 use super::start;
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::mcp::{SCRIPT, configure};
 use crate::mcp_ask::OFFERS;
-use crate::server::{PATIENCE, Reply};
+use crate::server::Reply;
 use serde_json::{Value, json};
 use std::fs;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// A server of the editor that answers calls with what `on_call` says.
 fn lent(world: &World, name: &str, on_call: &str) -> Value {
@@ -24,11 +22,7 @@ fn lines(world: &World, file: &str) -> usize {
 
 #[track_caller]
 fn wait_for_line(world: &World, file: &str) {
-    let start = Instant::now();
-    while lines(world, file) == 0 {
-        assert!(start.elapsed() < PATIENCE, "nothing in {file}");
-        thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("a line is in the file", || lines(world, file) > 0);
 }
 
 #[test]

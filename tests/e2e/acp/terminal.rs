@@ -73,7 +73,7 @@ fn a_command_runs_in_a_terminal_whose_output_the_model_gets() {
             .filter(|update| update["toolCallId"] == "c1")
             .map(|update| &update["content"])
             .collect();
-        assert_eq!(shown[3..], [&json!([{"type": "terminal", "terminalId": "t7"}]), &Value::Null]);
+        assert_eq!(shown[2..], [&json!([{"type": "terminal", "terminalId": "t7"}]), &Value::Null]);
         assert_eq!(answer.stopped_by(), "end_turn");
         assert_eq!(server.requests()[1].last_text().trim_end(), told);
     }

@@ -3,7 +3,7 @@
 //! `PI_PATIENCE` makes the wait so long that only its early end lets a test pass.
 
 use super::{hello, install, log, registers, script, write_program};
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::screen::{ENTER, ESCAPE, Screen};
 use crate::server::{PATIENCE, Reply};
 use crate::world;
@@ -22,11 +22,7 @@ fn install_mute(world: &World) {
 }
 
 fn wait_until_started(world: &World) {
-    let until = std::time::Instant::now() + PATIENCE;
-    while log(world).is_empty() {
-        assert!(std::time::Instant::now() < until, "the extension is not started");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until("the extension is started", || !log(world).is_empty());
 }
 
 #[test]
