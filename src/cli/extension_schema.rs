@@ -58,6 +58,11 @@ const REQUESTS: &[Row] = &[
     ),
     ("provider.key", "provider: string, credentials: object", "{apiKey: string}"),
     ("provider.models", "provider: string, credentials: object, models: object[]", "{models: object[]}"),
+    (
+        "model.route",
+        "provider: string, id: string, model: object, thinkingLevel: string, reason: string, messages: object[], previous?: {model: object, thinkingLevel: string|null}, failed?: {model: object, thinkingLevel: string|null, message: object}, state?: any",
+        "{model: {provider: string, id: string, *: any}, thinkingLevel: string, state?: any}",
+    ),
     ("shutdown", "", "any"),
 ];
 
@@ -141,6 +146,7 @@ const CALLS: &[Row] = &[
         "toolCallId?: string, name: string, arguments?: object, builtin?: boolean",
         "{content: any, isError: boolean, details?: any, structuredContent?: any}",
     ),
+    ("mcp.servers", "", "{servers: {name: string, config: object, extensionPath: string}[]}"),
     ("commands.list", "", "{commands: object[]}"),
     (
         "exec",

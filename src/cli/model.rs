@@ -12,6 +12,7 @@ use crate::models::resolve::{Scoped, Start, Wanted};
 use crate::resources::settings::Settings;
 use crate::runtime::config::Inputs;
 use crate::runtime::service::Services;
+use crate::runtime::virtual_model::is_virtual;
 use crate::session::context::SessionContext;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,8 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
     let wants_tools = launch.over.tools.any();
     let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
     let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
-    let stored = context.model.as_ref().filter(|_| !context.messages.is_empty());
+    let stored = context.models.used(|stored| is_virtual(&inputs.services, stored)).cloned();
+    let stored = stored.filter(|_| !context.messages.is_empty());
     // Models that models.json gives to `llama.cpp` are not looked for.
     let has_own = !inputs.services.registry.models_of(local::LLAMA_CPP).is_empty();
     let is_local =
@@ -50,7 +52,8 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
         || names_local(over.provider.as_deref())
         || over.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
         || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| is_local(provider)));
-    let asks_local = is_named || (wanted.is_none() && stored.is_some_and(|model| is_local(&model.provider)));
+    let asks_local =
+        is_named || (wanted.is_none() && stored.as_ref().is_some_and(|model| is_local(&model.provider)));
     let mut found = asks_local.then(|| find_local(&mut inputs.services, is_named));
     let is_wanted = names_local(wanted) || names_local(over.provider.as_deref());
     // A client asks for the models that there are, and for a change to one of them.
@@ -65,7 +68,7 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
             thinking: over.thinking,
         },
         scope: &scope,
-        session: stored.map(|model| (model.provider.as_str(), model.id.as_str())),
+        session: stored.as_ref().map(|model| (model.provider.as_str(), model.id.as_str())),
         saved: saved.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str())),
     };
     let mut choice = match &found {

@@ -425,7 +425,7 @@ impl Launch {
         log.hide(inputs.services.vault().clone());
         let context = log.context();
         log.take_notices().iter().for_each(report::warning);
-        self.lend_providers(&mut inputs, &context, cancel);
+        self.lend_models(&mut inputs, &context, cancel);
         let choice = model::choose(self, &mut inputs, &context)?;
         let thinking = model::thinking(self.over.model.thinking, &inputs.settings, &context, &choice);
         let model = self.address(&mut inputs.services, choice.model);
@@ -447,18 +447,25 @@ impl Launch {
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
-    /// Adds the providers that extensions have registered. Waits for them if a model is named whose provider is not
-    /// known otherwise.
-    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
+    /// Adds the models that extensions have registered. Waits for them if a model is named that is not known
+    /// otherwise.
+    fn lend_models(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
         let Some(extensions) = &self.extensions else { return };
         let over = &self.over.model;
-        let named = over.model.as_deref().and_then(|name| name.split_once('/')).map(|(provider, _)| provider);
-        let stored = context.model.as_ref().map(|model| model.provider.as_str());
-        let wanted = [over.provider.as_deref(), named, stored, inputs.settings.default_provider()];
-        let known = inputs.services.registry.providers();
-        let waits = wanted.iter().flatten().any(|name| !known.contains(name));
-        let providers = extensions.providers(waits, cancel);
-        inputs.services.lend(providers);
+        let registry = &inputs.services.registry;
+        let stored = [&context.models.last, &context.models.chosen].map(|model| {
+            let model = model.as_ref()?;
+            Some((model.provider.as_str(), model.id.as_str()))
+        });
+        let named = over.model.as_deref().and_then(|name| name.split_once('/'));
+        let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
+        let mut models = stored.into_iter().chain([named, saved]).flatten();
+        let providers = [over.provider.as_deref(), inputs.settings.default_provider()];
+        let known = registry.providers();
+        let waits = providers.iter().flatten().any(|name| !known.contains(name))
+            || models.any(|(provider, id)| registry.find(provider, id).is_none());
+        let models = extensions.models(waits, cancel);
+        inputs.services.lend(models);
     }
 
     /// Returns the watch of the working folder, if what commands change should be undone.

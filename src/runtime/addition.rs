@@ -6,12 +6,14 @@
 
 use super::config::{Config, ToolOverrides};
 use super::selection::{self, Selection};
+use super::virtual_model::VirtualModel;
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::auth::oauth::LentSignIn;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::options::Outside;
 use crate::models::config::{self, ProviderConfig};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -28,13 +30,27 @@ pub struct Addition {
     pub renderer: Option<Arc<dyn Renderer>>,
     pub completers: Vec<Arc<dyn Completer>>,
     pub arranger: Option<Arc<dyn Arranger>>,
-    pub providers: Vec<Provider>,
+    pub models: LentModels,
+    pub servers: Vec<RegisteredServer>,
     /// The `sourceInfo` that other programs are told.
     pub source: Value,
 }
 
 /// Name and entry of an MCP server that a client lends to a session, in the form of `mcp.json`.
 pub type LentServer = (String, Map<String, Value>);
+
+/// The event that tells of MCP servers that extensions register or take back.
+pub const SERVERS_CHANGED: &str = "mcp_servers_change";
+
+/// An MCP server that an extension brings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RegisteredServer {
+    pub name: String,
+    /// The entry, in the form of `mcp.json`.
+    pub config: Map<String, Value>,
+    pub extension_path: String,
+}
 
 /// Replaces the MCP servers that a client lends to a session.
 pub type Lend = Arc<dyn Fn(Vec<LentServer>) + Send + Sync>;
@@ -72,6 +88,27 @@ pub trait Arranger: Send + Sync {
     /// Replaces tools of `active` by ones that are declared otherwise. `all` are the tools of the session. Gives the
     /// names of active tools that no request declares. Called while the session is locked.
     fn arrange(&self, active: &mut [Arc<dyn Tool>], all: &[Arc<dyn Tool>], config: &Config) -> Vec<String>;
+}
+
+/// Models of another program: those of its providers, and virtual ones.
+#[derive(Clone, Default, PartialEq)]
+pub struct LentModels {
+    pub providers: Vec<Provider>,
+    pub virtual_models: Vec<VirtualModel>,
+}
+
+impl LentModels {
+    /// Adds the models of another owner. A virtual model takes the place of one with its name.
+    pub fn add(&mut self, other: Self) {
+        self.providers.extend(other.providers);
+        for one in other.virtual_models {
+            let is_its = |known: &VirtualModel| {
+                (&known.model.provider, &known.model.id) == (&one.model.provider, &one.model.id)
+            };
+            self.virtual_models.retain(|known| !is_its(known));
+            self.virtual_models.push(one);
+        }
+    }
 }
 
 /// A provider with its models.
@@ -186,6 +223,14 @@ impl Additions {
             }
             holder.is_none()
         });
+        addition.servers.retain(|server| {
+            let holder = self.servers().find(|known| known.name == server.name);
+            if let Some(holder) = holder {
+                let name = &server.name;
+                problems.push(format!("MCP server \"{name}\" conflicts with {}", holder.extension_path));
+            }
+            holder.is_none()
+        });
         let new = names(&addition).into_iter().filter(|name| !before.contains(name)).collect();
         let at = self.0.partition_point(|(known, _)| *known < owner);
         self.0.insert(at, (owner, addition));
@@ -238,8 +283,14 @@ impl Additions {
         arrangers.flat_map(|arranger| arranger.arrange(active, all, config)).collect()
     }
 
-    pub fn providers(&self) -> Vec<Provider> {
-        self.0.iter().flat_map(|(_, addition)| addition.providers.iter().cloned()).collect()
+    pub fn models(&self) -> LentModels {
+        let mut all = LentModels::default();
+        self.0.iter().for_each(|(_, addition)| all.add(addition.models.clone()));
+        all
+    }
+
+    pub fn servers(&self) -> impl Iterator<Item = &RegisteredServer> {
+        self.0.iter().flat_map(|(_, addition)| &addition.servers)
     }
 
     pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {

@@ -3,6 +3,7 @@
 //! An event is a JSON object with its `type`, in the shape that `docs/extensions.md` describes. Handlers are asked one
 //! after another, each with what the ones before have changed; what a result means for an event is decided here.
 
+use super::addition::RegisteredServer;
 use super::event::Event;
 use super::event_json;
 use crate::agent::message::AgentMessage;
@@ -31,6 +32,12 @@ pub trait Hooks: Send + Sync {
     /// Asks every handler of the event's type. Failures are reported before `fold` learns of them.
     fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
         let _ = (event, cancel, fold);
+    }
+
+    /// Why an MCP server cannot be used as it is written; `None` if it can.
+    fn server_fault(&self, server: &RegisteredServer) -> Option<String> {
+        let _ = server;
+        None
     }
 
     /// Names of handlers that `settle` would wait for.

@@ -57,6 +57,7 @@ pub mod todo;
 pub mod tree;
 pub mod ui;
 pub mod undo;
+pub mod virtual_model;
 
 #[cfg(test)]
 mod tests;

@@ -85,6 +85,7 @@ export class Extension {
 		this.entryRenderers = new Map();
 		this.providers = new Map();
 		this.virtualModels = new Map();
+		this.mcpServers = new Map();
 		this.channels = new Map();
 		this.toolRenderers = [];
 		this.transformers = [];
@@ -109,6 +110,7 @@ export class Extension {
 			renderers: this.renderers(),
 			providers: Array.from(this.providers, ([name, config]) => describeProvider(name, config)),
 			...(this.virtualModels.size > 0 && { virtualModels: Array.from(this.virtualModels.values(), describeVirtual) }),
+			...(this.mcpServers.size > 0 && { mcpServers: Array.from(this.mcpServers, ([name, config]) => ({ name, config })) }),
 			...(this.toolRenderers.length > 0 && { toolRenderers: true }),
 			...(this.transformers.length > 0 && { markdownTransformers: this.transformers.map(({ messageTypes }) => ({ messageTypes })) }),
 		};
@@ -243,9 +245,6 @@ export class Extension {
 	}
 
 	createApi() {
-		const refuse = (name) => () => {
-			throw unsupported(`pi.${name}`);
-		};
 		return {
 			on: (event, handler) => {
 				const known = this.handlers.get(event) ?? [];
@@ -329,9 +328,16 @@ export class Extension {
 			setModel: async (model) => (await this.change("models.set", { provider: model.provider, modelId: model.id })).ok,
 			getThinkingLevel: () => this.mirror.state(this.id).thinkingLevel,
 			setThinkingLevel: (level) => this.post("models.setThinkingLevel", { level }),
-			registerMcpServer: refuse("registerMcpServer"),
-			unregisterMcpServer: refuse("unregisterMcpServer"),
-			getMcpServers: () => [],
+			registerMcpServer: (name, config) => {
+				// pi may refuse it, and the caller is to see why.
+				if (this.mirror.ready) this.peer.ask("register", { extension: this.id, mcpServers: [{ name, config }] });
+				this.mcpServers.set(name, config);
+				this.mirror.touch();
+			},
+			unregisterMcpServer: (name) => {
+				if (this.mcpServers.delete(name)) this.unregister({ mcpServers: [name] });
+			},
+			getMcpServers: () => (this.mirror.ready ? this.ask("mcp.servers").servers : Array.from(this.mcpServers, ([name, config]) => ({ name, config, extensionPath: this.path }))),
 			events: {
 				emit: (channel, data) => this.bus("bus.emit", { channel, data }),
 				on: (channel, handler) => {
@@ -518,11 +524,13 @@ export class Extension {
 		return { api: config.api, provider, baseUrl: config.baseUrl, headers: config.headers, ...own, ...(typeof model === "object" ? model : { id }) };
 	}
 
-	async route({ provider, id, ...request }, signal) {
+	async route({ extension: _, provider, id, ...request }, signal) {
 		const model = this.virtualModels.get(`${provider}/${id}`);
 		if (!model) throw new Error(`the extension has no model ${provider}/${id}`);
 		const route = await model.route({ ...request, signal }, this.context(signal));
-		return { ...route, model: { provider: route.model.provider, id: route.model.id } };
+		const { state, thinkingLevel } = route;
+		// What is given back as it came is no news.
+		return { model: { provider: route.model.provider, id: route.model.id }, thinkingLevel, ...(state !== undefined && state !== request.state && { state }) };
 	}
 
 	async login({ provider }, signal) {

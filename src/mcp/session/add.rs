@@ -184,7 +184,7 @@ impl Mcp {
 
     /// Tokens that declarations of tools may take.
     fn budget(&self) -> u64 {
-        let window = self.control.models().current().context_window;
+        let window = self.control.models().limiting().context_window;
         let set = self.control.config().settings.count("mcp.directTokens");
         if window == 0 { set } else { set.min(window / WINDOW_PART) }
     }

@@ -36,6 +36,8 @@ pub struct Footer {
     has_failed: bool,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
+    /// The model that a virtual model chose last, and its thinking level.
+    routed: Option<String>,
     compacts: bool,
     /// What is asked about, unless nothing is.
     asks: Option<String>,
@@ -73,6 +75,7 @@ impl Footer {
             has_failed: false,
             model: now.model,
             thinking: now.thinking,
+            routed: None,
             compacts: now.switches.auto_compaction,
             asks: None,
             names_provider: false,
@@ -129,6 +132,10 @@ impl Footer {
         self.asks = (mode.about() != Mode::Free.about()).then(|| mode.about());
         self.branch = git_branch(&self.cwd);
         self.is_subscribed = control.models().is_subscribed(&self.model);
+        self.routed = control.models().routed().map(|(model, level)| match level {
+            Some(level) => format!("{} • {level}", model.id),
+            None => model.id.clone(),
+        });
         let known = self.context.as_ref().and_then(|context| context.tokens).filter(|_| self.has_failed);
         self.context = control.context_usage().map(|usage| {
             let usage = ContextUsage { tokens: known.or(usage.tokens), ..usage };
@@ -340,6 +347,9 @@ impl Footer {
                     level => format!(" • {}", level.name()),
                 },
             ));
+        }
+        if let Some(routed) = &self.routed {
+            parts.push((1, format!(" → {routed}")));
         }
         parts
     }

@@ -34,6 +34,7 @@ use super::recorded_tools::RecordedTools;
 use super::secret::{self, Wrapped};
 use super::task::Task;
 use super::ui::Ui;
+use super::virtual_model::is_virtual;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::{Agent, Fatal};
@@ -473,11 +474,11 @@ impl Control {
             let state = self.state();
             (state.model.clone(), state.thinking)
         };
+        let config = self.config();
         let mut log = self.log();
         let (stored, level) = log.last_choice();
-        if stored
-            .is_some_and(|stored| (stored.provider, stored.id) != (model.provider.clone(), model.id.clone()))
-        {
+        let stored = stored.used(|stored| is_virtual(&config.services, stored));
+        if stored.is_some_and(|stored| (&stored.provider, &stored.id) != (&model.provider, &model.id)) {
             log.append_model_change(&model.provider, &model.id)?;
         }
         let level = level.and_then(|level| ThinkingLevel::parse(&level));

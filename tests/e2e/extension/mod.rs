@@ -8,6 +8,7 @@ mod rpc;
 mod sign_in;
 mod slow;
 mod trust;
+mod virtual_model;
 
 use crate::agent::World;
 use crate::server::Reply;
