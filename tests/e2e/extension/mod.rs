@@ -5,6 +5,7 @@ mod hostile;
 mod part;
 mod provider;
 mod rpc;
+mod server;
 mod sign_in;
 mod slow;
 mod trust;
