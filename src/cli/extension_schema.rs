@@ -165,7 +165,7 @@ const CALLS: &[Row] = &[
     ),
     (
         "auth.prompt",
-        "provider: string, message: string, placeholder?: string, options?: {id: string, label: string, *: any}[]",
+        "provider: string, message: string, type?: string, placeholder?: string, options?: {id: string, label: string, *: any}[]",
         "{value: string|null}",
     ),
     ("auth.progress", "provider: string, message: string", "null"),

@@ -1,11 +1,12 @@
 //! What an extension registers, as it is written in messages and manifests.
 
-use crate::agent::tool::{Exposure, Serves, ToolInfo};
+use crate::agent::tool::{Exposure, Namespace, Serves, ToolInfo};
 use crate::base::json::json;
 use crate::llm::message::{Extra, ToolSpec};
 use crate::runtime::virtual_model;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What one instance has registered so far.
@@ -128,6 +129,7 @@ struct ToolForm {
     exposure: Option<String>,
     output_schema: Option<Value>,
     default_active: Option<bool>,
+    namespace: Option<NamespaceForm>,
     #[serde(default)]
     annotations: Map<String, Value>,
     #[serde(default)]
@@ -135,6 +137,15 @@ struct ToolForm {
     #[serde(default)]
     renders: Vec<String>,
     timeout_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct NamespaceForm {
+    name: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    description: Option<String>,
+    instructions: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -328,7 +339,10 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         reads_only: form.annotations.get("readOnlyHint") == Some(&Value::Bool(true)),
         exposure,
         starts_inactive: form.default_active == Some(false),
-        namespace: None,
+        namespace: form.namespace.map(|form| {
+            let NamespaceForm { name, aliases, description, instructions } = form;
+            Arc::new(Namespace { name, aliases, description, instructions })
+        }),
         result: form.output_schema.filter(Value::is_object),
     };
     Ok(ToolEntry {

@@ -5,8 +5,8 @@ import { environment } from "./environment.mjs";
 import { runHandlers, Streaming } from "./events.mjs";
 import { getKeybindings } from "./keys.mjs";
 import { modelRegistry, sessionManager } from "./mirror.mjs";
-import { unsupported } from "./missing.mjs";
 import { AssistantMessageEventStream, normalizeContext, parseStreamingJson } from "./pi-ai.mjs";
+import { configOf } from "./provider-object.mjs";
 import { describe } from "./peer.mjs";
 import { takeCursor } from "./text.mjs";
 import { theme } from "./theme.mjs";
@@ -295,7 +295,7 @@ export class Extension {
 				this.register({ markdownTransformers: this.transformers.map((one) => ({ messageTypes: one.messageTypes })) });
 			},
 			registerProvider: (name, config) => {
-				if (typeof name !== "string") throw unsupported("pi.registerProvider with a provider object");
+				if (typeof name !== "string") [name, config] = [name.id, configOf(name)];
 				this.providers.set(name, { ...this.providers.get(name), ...config });
 				const register = () => this.register({ providers: [describeProvider(name, this.providers.get(name))] });
 				register();
@@ -483,14 +483,16 @@ export class Extension {
 	}
 
 	async refreshModels(name) {
-		const { refreshModels } = this.providers.get(name);
+		const { refreshModels, findKey } = this.providers.get(name);
 		if (!refreshModels) return;
 		const signal = AbortSignal.timeout(REFRESH_MS);
 		const late = new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason), { once: true }));
 		const publish = async ({ update } = {}) => (update?.(), true);
 		try {
-			const models = await Promise.race([refreshModels({ signal, allowNetwork: !process.env.PI_OFFLINE, force: false, publish }), late]);
-			if (models && this.providers.has(name)) this.providers.set(name, { ...this.providers.get(name), models });
+			const context = { signal, allowNetwork: !process.env.PI_OFFLINE, force: false, publish };
+			const [models, key] = await Promise.race([Promise.all([refreshModels(context), findKey?.(signal)]), late]);
+			// Without models there is nothing that an address would be of.
+			if (models && this.providers.has(name)) this.providers.set(name, { ...this.providers.get(name), ...(models.length > 0 && key), models });
 		} catch (error) {
 			this.fail(`refreshModels of ${name}`, error);
 		}
@@ -554,8 +556,8 @@ export class Extension {
 		return { models: this.provider(provider).oauth.modifyModels(models, credentials) };
 	}
 
-	key({ provider, credentials }) {
-		return { apiKey: this.provider(provider).oauth.getApiKey(credentials) };
+	async key({ provider, credentials }) {
+		return { apiKey: await this.provider(provider).oauth.getApiKey(credentials) };
 	}
 }
 
@@ -592,7 +594,7 @@ async function collect(setup) {
 
 const describeCommand = (name, { description, getArgumentCompletions }) => ({ name, description, ...(getArgumentCompletions && { completes: true }) });
 
-function describeProvider(name, { name: displayName, streamSimple, oauth, refreshModels: _, images: __, classifiers: ___, ...config }) {
+function describeProvider(name, { name: displayName, streamSimple, oauth, refreshModels: _, findKey: ____, images: __, classifiers: ___, ...config }) {
 	return {
 		name,
 		...(displayName && { displayName }),

@@ -74,7 +74,7 @@ impl Mcp {
             let names = inside.names.of(&entry.name, &own);
             let namespace = Arc::new(Namespace {
                 name: config::namespace(&entry.name),
-                alias: entry.name.clone(),
+                aliases: vec![entry.name.clone()],
                 description: Some(summary(server)).filter(|text| !text.is_empty()),
                 instructions: offer.instructions.clone(),
             });
