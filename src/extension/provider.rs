@@ -8,7 +8,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::model::Model;
 use crate::llm::options::Outside;
-use crate::runtime::addition::{LentModels, Provider};
+use crate::runtime::lent_models::{LentModels, Provider};
 use crate::runtime::virtual_model::{self, Router, VirtualModel};
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;

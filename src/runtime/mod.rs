@@ -24,6 +24,7 @@ pub mod helpers;
 pub mod hook;
 pub mod image;
 pub mod job;
+pub mod lent_models;
 pub mod limit;
 mod llama;
 mod local_servers;

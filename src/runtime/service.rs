@@ -1,6 +1,6 @@
 //! Models, keys, timeouts and other settings for the requests of a session.
 
-use super::addition::{LentModels, Provider};
+use super::lent_models::{LentModels, Provider};
 use super::local_servers::LocalServers;
 use super::virtual_model::Router;
 use crate::agent::run::Request;
