@@ -50,7 +50,11 @@ const REQUESTS: &[Row] = &[
         "provider: string, stream: string, model: object, messages: object[], thinkingLevel: string, maxTokens?: integer|null, sessionId?: string|null, apiKey?: string|null",
         "{stopReason?: string, usage?: object, errorMessage?: string, responseId?: string}",
     ),
-    ("provider.login", "provider: string", "{access: string, refresh?: string, expires: number, *: any}"),
+    (
+        "provider.login",
+        "provider: string",
+        "{access: string, refresh?: string, expires: number, *: any}|{type: \"api_key\", key: string, *: any}",
+    ),
     (
         "provider.refresh",
         "provider: string, credentials: object",

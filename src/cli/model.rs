@@ -10,9 +10,8 @@ use crate::models::local;
 use crate::models::resolve;
 use crate::models::resolve::{Scoped, Start, Wanted};
 use crate::resources::settings::Settings;
-use crate::runtime::config::Inputs;
+use crate::runtime::config::{Inputs, ModelOverrides};
 use crate::runtime::service::Services;
-use crate::runtime::virtual_model::is_virtual;
 use crate::session::context::SessionContext;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +37,7 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
     let wants_tools = launch.over.tools.any();
     let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
     let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
-    let stored = context.models.used(|stored| is_virtual(&inputs.services, stored)).cloned();
+    let stored = context.models.used(|stored| inputs.services.is_virtual(stored)).cloned();
     let stored = stored.filter(|_| !context.messages.is_empty());
     // Models that models.json gives to `llama.cpp` are not looked for.
     let has_own = !inputs.services.registry.models_of(local::LLAMA_CPP).is_empty();
@@ -98,6 +97,28 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
         }
     };
     Ok(Choice { scope, ..choice })
+}
+
+/// True if the command line, the session or the settings name a model that is not known.
+pub fn names_unknown(over: &ModelOverrides, inputs: &Inputs, context: &SessionContext) -> bool {
+    let (services, settings) = (&inputs.services, &inputs.settings);
+    let registry = &services.registry;
+    let named = over.model.as_deref().and_then(|name| name.split_once('/'));
+    let providers =
+        [over.provider.as_deref(), named.map(|(provider, _)| provider), settings.default_provider()];
+    let known = registry.providers();
+    if providers.iter().flatten().any(|name| !known.contains(name)) {
+        return true;
+    }
+    let stored = [&context.models.last, &context.models.chosen].into_iter().flatten();
+    let stored = stored.map(|model| (model.provider.as_str(), model.id.as_str()));
+    let mut exact = stored.chain(settings.default_provider().zip(settings.default_model()));
+    if exact.any(|(provider, id)| registry.find(provider, id).is_none()) {
+        return true;
+    }
+    let usable = |provider: &str| services.usable(provider);
+    let wanted = Wanted { provider: over.provider.as_deref(), model: over.model.as_deref(), thinking: None };
+    over.model.is_some() && resolve::resolve(registry, &usable, wanted).is_err()
 }
 
 /// Asks local servers for their models, and adds these to the registry. With `is_asked_for`, servers of other

@@ -451,19 +451,7 @@ impl Launch {
     /// otherwise.
     fn lend_models(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
         let Some(extensions) = &self.extensions else { return };
-        let over = &self.over.model;
-        let registry = &inputs.services.registry;
-        let stored = [&context.models.last, &context.models.chosen].map(|model| {
-            let model = model.as_ref()?;
-            Some((model.provider.as_str(), model.id.as_str()))
-        });
-        let named = over.model.as_deref().and_then(|name| name.split_once('/'));
-        let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
-        let mut models = stored.into_iter().chain([named, saved]).flatten();
-        let providers = [over.provider.as_deref(), inputs.settings.default_provider()];
-        let known = registry.providers();
-        let waits = providers.iter().flatten().any(|name| !known.contains(name))
-            || models.any(|(provider, id)| registry.find(provider, id).is_none());
+        let waits = model::names_unknown(&self.over.model, inputs, context);
         let models = extensions.models(waits, cancel);
         inputs.services.lend(models);
     }

@@ -6,7 +6,7 @@ use crate::resources::dirs::Dirs;
 use crate::resources::package::Package;
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
-use crate::runtime::lent_models::LentModels;
+use crate::runtime::lent::LentModels;
 use crate::runtime::ui::{Asker, Problem};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};

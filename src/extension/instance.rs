@@ -6,7 +6,8 @@ use super::find::Found;
 use super::registration::{Registration, ServerEntry};
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
-use crate::runtime::addition::{Owner, RegisteredServer};
+use crate::runtime::addition::Owner;
+use crate::runtime::lent::RegisteredServer;
 use crate::runtime::nested_calls::Calls;
 use crate::runtime::ui::Change;
 use crate::tools::truncate::size;
@@ -235,7 +236,19 @@ impl Instance {
             None => self.end_text(),
         };
         text.push_str(&format!("  {state}\n"));
-        let Registration { tools, commands, flags, shortcuts, events, .. } = &*self.registration();
+        let Registration {
+            tools,
+            commands,
+            flags,
+            shortcuts,
+            events,
+            providers,
+            virtual_models,
+            servers,
+            ..
+        } = &*self.registration();
+        let text_of = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        let full = |entry: &Value| format!("{}/{}", text_of(entry, "provider"), text_of(entry, "id"));
         let rows = [
             ("tools", join(tools.iter().map(|tool| tool.info.spec.name.clone()))),
             ("commands", join(commands.iter().map(|command| format!("/{}", command.name)))),
@@ -247,6 +260,9 @@ impl Instance {
                 })),
             ),
             ("shortcuts", join(shortcuts.iter().map(|shortcut| shortcut.key.clone()))),
+            ("providers", join(providers.iter().map(|provider| text_of(provider, "name")))),
+            ("virtual models", join(virtual_models.iter().map(full))),
+            ("MCP servers", join(servers.iter().map(|server| server.name.clone()))),
             ("events", join(events.iter().map(|subscription| subscription.event.clone()))),
         ];
         for (kind, names) in rows.iter().filter(|(_, names)| !names.is_empty()) {

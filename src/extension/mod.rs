@@ -22,10 +22,10 @@ mod tool;
 
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use crate::runtime::addition::{Addition, SERVERS_CHANGED, SlashCommand};
+use crate::runtime::addition::{Addition, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
-use crate::runtime::lent_models::LentModels;
+use crate::runtime::lent::{LentModels, SERVERS_CHANGED};
 use crate::runtime::service::{self, Services};
 use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};

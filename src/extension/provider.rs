@@ -8,8 +8,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::model::Model;
 use crate::llm::options::Outside;
-use crate::runtime::lent_models::{LentModels, Provider};
-use crate::runtime::virtual_model::{self, Router, VirtualModel};
+use crate::runtime::lent::{self, LentModels, Provider, Router, VirtualModel};
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 use std::fmt;
@@ -55,7 +54,7 @@ pub fn models(member: &Arc<dyn Member>) -> (LentModels, Vec<String>) {
         |model: &Model| registry.find(&model.provider, &model.id).is_some_and(|known| !known.is_virtual());
     let mut virtual_models = Vec::new();
     for entry in &member.registration().virtual_models {
-        match virtual_model::read(entry) {
+        match lent::virtual_model(entry) {
             Ok(model) if is_physical(&model) => problems.push(format!(
                 "The virtual model {}/{} has the name of a model that there is",
                 model.provider, model.id

@@ -3,7 +3,7 @@
 use crate::agent::tool::{Exposure, Namespace, Serves, ToolInfo};
 use crate::base::json::json;
 use crate::llm::message::{Extra, ToolSpec};
-use crate::runtime::virtual_model;
+use crate::runtime::lent;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -261,7 +261,7 @@ fn parts(fields: &Value) -> Result<Parts, String> {
     registration.servers = list(fields, "mcpServers")?;
     registration.virtual_models = list(fields, "virtualModels")?;
     for model in &registration.virtual_models {
-        virtual_model::read(model).map_err(|why| format!("\"virtualModels\": {why}"))?;
+        lent::virtual_model(model).map_err(|why| format!("\"virtualModels\": {why}"))?;
     }
     for TransformerForm { message_types } in list(fields, "markdownTransformers")? {
         let usual = || TRANSFORMED.iter().map(|name| (*name).to_owned()).collect();

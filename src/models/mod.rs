@@ -341,6 +341,7 @@ fn replace_or_push(models: &mut Vec<Model>, model: Model) {
 mod tests {
     use super::*;
     use crate::base::testing::TempDir;
+    use crate::llm::model::VIRTUAL_API;
 
     /// A registry with this `models.json`, which must be valid.
     fn registry(models_json: &str) -> Registry {
@@ -390,6 +391,28 @@ mod tests {
         assert!(registry.find("nope", "nope").is_none());
         assert!(registry.models_of("nope").is_empty());
         assert!(registry.provider_config("anthropic").is_none());
+    }
+
+    #[test]
+    fn a_virtual_model_hides_one_with_its_id_and_needs_no_other() {
+        let mut registry = registry(r#"{"providers": {}}"#);
+        let count = registry.models_of("anthropic").len();
+        let virtual_model =
+            |provider: &str, id: &str| Model { api: VIRTUAL_API.into(), ..model(provider, id) };
+        registry.lend_virtual(vec![
+            virtual_model("router", "auto"),
+            virtual_model("anthropic", "auto"),
+            virtual_model("anthropic", "claude-opus-4-8"),
+        ]);
+        assert_consistent(&registry);
+        assert!(registry.find("anthropic", "claude-opus-4-8").unwrap().is_virtual());
+        assert_eq!(registry.models_of("anthropic").len(), count + 1);
+        assert_eq!(registry.models_of("router").len(), 1);
+        // The models of an account are no matter of a virtual one.
+        registry.set_allowed([("anthropic".to_owned(), HashSet::new())].into());
+        let offered: Vec<String> =
+            registry.offered_of("anthropic").iter().map(|one| one.id.clone()).collect();
+        assert_eq!(offered, ["auto", "claude-opus-4-8"]);
     }
 
     #[test]

@@ -5,12 +5,11 @@
 //! conversation has recorded.
 
 use super::config::{Config, ToolOverrides};
-use super::lent_models::LentModels;
+use super::lent::{LentModels, RegisteredServer};
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -32,25 +31,6 @@ pub struct Addition {
     /// The `sourceInfo` that other programs are told.
     pub source: Value,
 }
-
-/// Name and entry of an MCP server that a client lends to a session, in the form of `mcp.json`.
-pub type LentServer = (String, Map<String, Value>);
-
-/// The event that tells of MCP servers that extensions register or take back.
-pub const SERVERS_CHANGED: &str = "mcp_servers_change";
-
-/// An MCP server that an extension brings.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RegisteredServer {
-    pub name: String,
-    /// The entry, in the form of `mcp.json`.
-    pub config: Map<String, Value>,
-    pub extension_path: String,
-}
-
-/// Replaces the MCP servers that a client lends to a session.
-pub type Lend = Arc<dyn Fn(Vec<LentServer>) + Send + Sync>;
 
 /// The rank of additions that belong to the program itself. A tool of another owner takes the place of theirs.
 pub const OWN: usize = usize::MAX;

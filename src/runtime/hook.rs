@@ -3,9 +3,9 @@
 //! An event is a JSON object with its `type`, in the shape that `docs/extensions.md` describes. Handlers are asked one
 //! after another, each with what the ones before have changed; what a result means for an event is decided here.
 
-use super::addition::RegisteredServer;
 use super::event::Event;
 use super::event_json;
+use super::lent::RegisteredServer;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Refusal;
 use crate::agent::tool::ToolOutput;

@@ -1,8 +1,7 @@
 //! Models, keys, timeouts and other settings for the requests of a session.
 
-use super::lent_models::{LentModels, Provider};
+use super::lent::{LentModels, Provider, Router};
 use super::local_servers::LocalServers;
-use super::virtual_model::Router;
 use crate::agent::run::Request;
 use crate::auth::credential::Credentials;
 use crate::auth::provider;
@@ -14,6 +13,7 @@ use crate::llm::options::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::llm::secret::Vault;
 use crate::models::{Registry, local};
 use crate::resources::settings::{Compaction, Retry, Settings};
+use crate::session::StoredModel;
 use crate::wire::faux;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -124,6 +124,11 @@ impl Services {
 
     pub fn has_lent(&self, models: &LentModels) -> bool {
         self.lent == *models
+    }
+
+    /// True for a stored model that is virtual.
+    pub fn is_virtual(&self, stored: &StoredModel) -> bool {
+        self.registry.find(&stored.provider, &stored.id).is_some_and(|model| model.is_virtual())
     }
 
     /// The program that chooses a model for requests to the virtual model `model`.

@@ -9,77 +9,17 @@ use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::message::{AssistantMessage, Message, StopReason, number};
-use crate::llm::model::{Model, ThinkingLevel, VIRTUAL_API};
-use crate::session::entry::Body;
+use crate::llm::message::{AssistantMessage, Message, StopReason};
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::session::Conversation;
+use crate::session::entry::{Body, Custom};
 use crate::session::index::Kind;
-use crate::session::{Conversation, StoredModel};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The custom type of entries with the state of a virtual model.
 const STATE: &str = "pi.virtual-model-state";
-
-/// Chooses the model of a request.
-pub trait Router: Send + Sync {
-    /// `request` and the result have the form of the request `model.route` of extensions.
-    fn route(&self, request: Value, cancel: &CancelToken) -> Result<Value, String>;
-}
-
-#[derive(Clone)]
-pub struct VirtualModel {
-    pub model: Model,
-    pub router: Arc<dyn Router>,
-}
-
-impl PartialEq for VirtualModel {
-    fn eq(&self, other: &Self) -> bool {
-        self.model == other.model
-    }
-}
-
-/// A registration of a virtual model.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Form {
-    provider: String,
-    id: String,
-    name: Option<String>,
-    thinking_levels: Option<Vec<ThinkingLevel>>,
-    input: Option<Vec<String>>,
-    #[serde(default, with = "number::count")]
-    context_window: u64,
-    #[serde(default, with = "number::count")]
-    max_tokens: u64,
-}
-
-/// Reads the registration of a virtual model.
-pub fn read(entry: &Value) -> Result<Model, String> {
-    let form = Form::deserialize(entry).map_err(|error| error.to_string())?;
-    let name = |text: &str| !text.trim().is_empty() && !text.contains(char::is_whitespace);
-    if !name(&form.provider) || !name(&form.id) {
-        return Err("\"provider\" and \"id\" must not be empty or have blanks".to_owned());
-    }
-    let levels = form.thinking_levels.unwrap_or_else(|| vec![ThinkingLevel::Off]);
-    let word = |level: ThinkingLevel| match levels.contains(&level) {
-        true => level.name().into(),
-        false => Value::Null,
-    };
-    let map = ThinkingLevel::ALL.map(|level| (level.name().to_owned(), word(level)));
-    Ok(Model {
-        name: form.name.unwrap_or_else(|| form.id.clone()),
-        id: form.id,
-        provider: form.provider,
-        api: VIRTUAL_API.to_owned(),
-        reasoning: levels.iter().any(|level| *level != ThinkingLevel::Off),
-        thinking_level_map: Some(Map::from_iter(map)),
-        input: form.input.unwrap_or_else(|| vec!["text".to_owned(), "image".to_owned()]),
-        context_window: form.context_window,
-        max_tokens: form.max_tokens,
-        ..Model::default()
-    })
-}
 
 /// Why a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +172,6 @@ impl Models<'_> {
 
 /// The body of an entry that stores `state` of a virtual model.
 pub(super) fn state_entry(model: &Model, state: &Value) -> Body {
-    use crate::session::entry::Custom;
     let data = json!({"provider": model.provider, "modelId": model.id, "state": state});
     Body::Custom(Custom { custom_type: STATE.to_owned(), data: Some(data), ..Custom::default() })
 }
@@ -251,11 +190,27 @@ pub(super) fn state_of(log: &Conversation, model: &Model) -> Option<Value> {
     })
 }
 
-/// True for a stored model that is virtual.
-pub fn is_virtual(services: &Services, stored: &StoredModel) -> bool {
-    services.registry.find(&stored.provider, &stored.id).is_some_and(|model| model.is_virtual())
-}
-
 fn is_success(answer: &AssistantMessage) -> bool {
     !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::control::user_message;
+
+    #[test]
+    fn a_turn_begins_with_a_message_of_the_user() {
+        let user = || user_message("hi".to_owned(), Vec::new());
+        let answer = || AgentMessage::Assistant(Arc::default());
+        for (messages, is_retry, expected) in [
+            (vec![user()], false, Occasion::User),
+            (vec![user(), answer()], false, Occasion::Continuation),
+            (vec![answer(), user(), answer(), user()], false, Occasion::User),
+            (vec![user()], true, Occasion::Retry),
+            (Vec::new(), false, Occasion::Continuation),
+        ] {
+            assert_eq!(Occasion::of(&messages, is_retry), expected, "{messages:?}");
+        }
+    }
 }

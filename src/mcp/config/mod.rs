@@ -16,7 +16,7 @@ pub use field::schema;
 use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
 use crate::base::json;
-use crate::runtime::addition::{LentServer, RegisteredServer};
+use crate::runtime::lent::{LentServer, RegisteredServer};
 use crate::runtime::trust::Consent;
 use serde_json::{Map, Value};
 use std::io;

@@ -434,6 +434,17 @@ mod tests {
     }
 
     #[test]
+    fn the_model_that_a_virtual_one_chose_stands_beside_it() {
+        let mut bench = Bench::new();
+        let footer = &mut bench.app.status.footer;
+        footer.routed = Some("small • low".to_owned());
+        let config = &bench.app.config;
+        let at = |width: usize| footer.lines(&config.look().within(width)).last().unwrap().text().to_string();
+        assert!(at(60).ends_with("m1 → small • low"), "{}", at(60));
+        assert!(at(20).ends_with("m1"), "{}", at(20));
+    }
+
+    #[test]
     fn a_failed_answer_leaves_the_context_as_it_was() {
         let mut bench = Bench::new();
         let footer = &mut bench.app.status.footer;

@@ -6,11 +6,10 @@ use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::message::Block;
-use crate::runtime::addition::{
-    Addition, Completer, NamedCommand, OWN, Owner, RegisteredServer, Renderer, SlashCommand,
-};
+use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
+use crate::runtime::lent::RegisteredServer;
 use crate::runtime::task::Streaming;
 use crate::runtime::ui::{Change, Problem, Ui};
 use serde_json::Value;

@@ -34,7 +34,6 @@ use super::recorded_tools::RecordedTools;
 use super::secret::{self, Wrapped};
 use super::task::Task;
 use super::ui::Ui;
-use super::virtual_model::is_virtual;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::{Agent, Fatal};
@@ -477,7 +476,7 @@ impl Control {
         let config = self.config();
         let mut log = self.log();
         let (stored, level) = log.last_choice();
-        let stored = stored.used(|stored| is_virtual(&config.services, stored));
+        let stored = stored.used(|stored| config.services.is_virtual(stored));
         if stored.is_some_and(|stored| (&stored.provider, &stored.id) != (&model.provider, &model.id)) {
             log.append_model_change(&model.provider, &model.id)?;
         }

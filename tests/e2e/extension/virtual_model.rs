@@ -1,10 +1,12 @@
 //! Virtual models: an extension chooses the model of each request.
 
 use super::{install, log};
-use crate::agent::World;
-use crate::server::{Reply, Server};
+use crate::agent::{World, wait_until};
+use crate::server::{PATIENCE, Reply, Server};
+use pi::client::Client;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
 
 /// Chooses `big` for messages of the user and `small` for all else, and counts in its state.
 const ROUTES: &str = r#"
@@ -145,4 +147,23 @@ fn a_conversation_that_is_too_large_for_the_chosen_model_is_compacted_first() {
     let reasons: Vec<Value> = routes(&world).into_iter().map(|mut asked| asked["reason"].take()).collect();
     assert_eq!(reasons, ["user", "continuation", "direct"]);
     assert_eq!(models(&server), ["big", "small", "small"]);
+}
+
+#[test]
+fn an_abort_ends_a_route_that_never_comes() {
+    let (world, server) = world([], "    *'\"method\":\"model.route\"'*) ;;\n");
+    let mut pi = world.pi().words("--mode rpc --model router/auto");
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    client.prompt("hi").unwrap();
+    wait_until("the model is asked for", || !routes(&world).is_empty());
+    client.request("abort", json!({})).unwrap();
+    client.wait_until_settled().unwrap();
+    let state = client.state().unwrap();
+    client.close().unwrap();
+    assert_eq!(state.model["id"], "auto");
+    let last = world.session().pop().unwrap()["message"].take();
+    assert_eq!((&last["stopReason"], server.requests().len()), (&json!("aborted"), 0));
+    let cancelled = log(&world).into_iter().any(|message| message["method"] == "$/cancelRequest");
+    assert!(cancelled && world.processes_left().is_empty());
 }
