@@ -118,7 +118,10 @@ pub fn names_unknown(over: &ModelOverrides, inputs: &Inputs, context: &SessionCo
     }
     let usable = |provider: &str| services.usable(provider);
     let wanted = Wanted { provider: over.provider.as_deref(), model: over.model.as_deref(), thinking: None };
-    over.model.is_some() && resolve::resolve(registry, &usable, wanted).is_err()
+    // A name that only the provider may know is found with a warning.
+    let is_found =
+        || resolve::resolve(registry, &usable, wanted).is_ok_and(|choice| choice.warning.is_none());
+    over.model.is_some() && !is_found()
 }
 
 /// Asks local servers for their models, and adds these to the registry. With `is_asked_for`, servers of other

@@ -126,6 +126,10 @@ impl Services {
         self.lent == *models
     }
 
+    pub fn has_virtual_models(&self) -> bool {
+        !self.lent.virtual_models.is_empty()
+    }
+
     /// True for a stored model that is virtual.
     pub fn is_virtual(&self, stored: &StoredModel) -> bool {
         self.registry.find(&stored.provider, &stored.id).is_some_and(|model| model.is_virtual())

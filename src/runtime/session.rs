@@ -166,8 +166,10 @@ impl Session {
         let time = TimeLimit::start(time, &cancel)
             .map_err(|error| Fatal(format!("Cannot watch the time: {error}")))?;
         accepted();
-        if std::mem::take(&mut self.has_moved) {
-            self.control.record_choice()?;
+        let has_moved = std::mem::take(&mut self.has_moved);
+        // Answers record another model than a virtual one.
+        if has_moved || self.config.services.has_virtual_models() {
+            self.control.record_choice(has_moved)?;
         }
         let mut open = OpenRun::default();
         let outcome = self.run_until_settled(

@@ -78,6 +78,28 @@ fn requests_go_to_the_chosen_models_and_the_session_names_both() {
 }
 
 #[test]
+fn another_choice_than_a_virtual_model_is_recorded() {
+    let replies = ["one", "two", "three"].map(Reply::text);
+    let (world, server) = world(replies, ROUTES);
+    world.pi().words("--model router/auto -p hi").run().success();
+    world.pi().words("--continue --model mock/small -p again").run().success();
+    world.pi().words("--continue -p again").run().success();
+    assert_eq!(models(&server), ["big", "small", "small"]);
+    let changes = world.session().into_iter().filter(|entry| entry["type"] == "model_change");
+    let changes: Vec<Value> = changes.map(|mut entry| entry["modelId"].take()).collect();
+    assert_eq!(changes, ["auto", "small"]);
+}
+
+#[test]
+fn a_virtual_model_stands_among_the_models_of_a_provider() {
+    let (world, server) = world([Reply::text("one")], ROUTES);
+    let auto = json!({"virtualModels": [{"provider": "mock", "id": "auto", "name": "Auto"}]});
+    install(&world, "router", &auto, ROUTES);
+    world.pi().words("--model mock/auto -p hi").run().success().stdout_is("one\n");
+    assert_eq!(models(&server), ["big"]);
+}
+
+#[test]
 fn without_its_extension_the_model_that_answered_last_goes_on() {
     let (world, server) = world([Reply::text("one"), Reply::text("two")], ROUTES);
     world.pi().words("--model router/auto -p hi").run().success().stdout_is("one\n");
