@@ -64,7 +64,7 @@ const DRAWS: &str = r##"
     *'"method":"command.run"'*back*) call s ui.setEditor '{}'; ok null ;;
     *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"},"blocked":{"kind":"question","message":"Pick"}}' ;;
     *'"id":"o"'*) ok null "$cmd" ;;
-    *'"method":"command.complete"'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
+    *'"method":"command.complete"'*'"prefix":"o'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
     *'"method":"command.run"'*said*) call m session.sendMessage '{"message":{"customType":"mine","content":"plain text","display":true}}'; ok null ;;
     *'"method":"command.run"'*entry*) call m session.appendEntry '{"customType":"kept","data":{"n":1}}'; ok null ;;
     *'"method":"render"'*'"kind":"message"'*) ok '{"lines":["drawn: a message"]}' ;;
