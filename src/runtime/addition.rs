@@ -4,7 +4,8 @@
 //! addition obey `--tools`, `--exclude-tools` and the setting `defaultTools` as built-in ones do, and what the
 //! conversation has recorded.
 
-use super::config::{Config, ToolOverrides};
+use super::config::Config;
+use super::selection::ToolOverrides;
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::auth::oauth::LentSignIn;

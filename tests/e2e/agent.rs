@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+#[cfg(feature = "extensions")]
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
@@ -237,6 +238,7 @@ pub fn write_program(path: &Path, text: &str) {
 }
 
 /// Lets a program go on that reads from a pipe.
+#[cfg(feature = "extensions")]
 #[track_caller]
 pub fn let_go(pipe: &Path) {
     // Opened like this a pipe without a reader is an error, not a wait.
