@@ -7,7 +7,7 @@
 use super::command;
 use super::table::{Flag, GROUPS, Set, Value};
 use crate::base::distance::{Compare, between, letters};
-use crate::runtime::config::Overrides;
+use crate::runtime::overrides::Overrides;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -6,7 +6,7 @@ use crate::mode::exit;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
-use crate::runtime::config::SandboxOverrides;
+use crate::runtime::overrides::SandboxOverrides;
 use crate::tools::backend::Backend;
 use crate::tools::local::Local;
 use crate::tools::process::core_file;

@@ -5,7 +5,7 @@ use crate::base::json::json;
 use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
-use crate::runtime::config::SandboxOverrides;
+use crate::runtime::overrides::SandboxOverrides;
 use crate::runtime::plain_text;
 use crate::runtime::undo::{self, Action, Journal, Plan, Step, Wanted};
 use crate::session::{Log, SessionError, Store, SyncMode};

@@ -33,6 +33,8 @@ const BAD_MAX: usize = 100;
 const STDERR_MAX: usize = 64 << 10;
 /// Time for a program whose stdout is closed to say how it ended.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
+/// Time for the rest of stderr when the program has ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Time for a message that nobody waits for to be taken.
 const WRITE_MAX: Duration = Duration::from_secs(30);
 
@@ -90,6 +92,8 @@ pub struct Connection {
     over: CancelToken,
     end: Mutex<Option<String>>,
     stderr: Mutex<VecDeque<u8>>,
+    /// Cancelled when stderr has been read to its end.
+    heard: CancelToken,
     process: PeerProcess,
     /// Calls of the program under way, by their ids.
     calls: Mutex<HashMap<String, CancelToken>>,
@@ -126,6 +130,7 @@ impl Connection {
             over: CancelToken::new(),
             end: Mutex::default(),
             stderr: Mutex::default(),
+            heard: CancelToken::new(),
             process,
             calls: Mutex::default(),
             clock: Mutex::new(Clock { waiting: 0, since: Instant::now() }),
@@ -330,15 +335,13 @@ impl Connection {
 
     fn keep_stderr(&self, mut stderr: PipeReader) {
         let mut part = [0; 4096];
-        while let Ok(count) = stderr.read(&mut part) {
-            if count == 0 {
-                return;
-            }
+        while let Ok(count @ 1..) = stderr.read(&mut part) {
             let mut kept = lock(&self.stderr);
             kept.extend(&part[..count]);
             let excess = kept.len().saturating_sub(STDERR_MAX);
             kept.drain(..excess);
         }
+        self.heard.cancel();
     }
 
     fn read(self: Arc<Self>, stdout: PipeReader, serve: &Arc<dyn Serve>) {
@@ -377,6 +380,10 @@ impl Connection {
         }
         if !self.is_over() {
             let code = self.process.ended().recv_timeout(EXIT_WAIT).ok().flatten();
+            // What it said last belongs to how it ended; others may hold the pipe.
+            if code.is_some() {
+                self.heard.wait_timeout(LAST_WORDS);
+            }
             self.end(&match code {
                 Some(0) => "has ended".to_owned(),
                 Some(code) if code > 128 => format!("was ended by signal {}", code - 128),

@@ -4,8 +4,9 @@
 //! addition obey `--tools`, `--exclude-tools` and the setting `defaultTools` as built-in ones do, and what the
 //! conversation has recorded.
 
-use super::config::{Config, ToolOverrides};
+use super::config::Config;
 use super::lent::{LentModels, RegisteredServer};
+use super::selection::ToolOverrides;
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
 use crate::base::cancel::CancelToken;

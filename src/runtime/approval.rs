@@ -7,6 +7,7 @@
 //! Not here: which calls need approval (`permission`).
 
 use super::config::Config;
+use super::overrides::ApprovalOverrides;
 use super::permission::{self, Always, Call, Effect, Entry, Mode, Place, Policy, Scope, Subject, Verdict};
 use crate::agent::call::{Arguments, Body, CallInfo, Kind};
 use crate::agent::schema;
@@ -22,15 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the model is told of a call that the user denied; a reason follows a colon.
 pub const DENIED: &str = "The user denied this call";
-
-/// What the command line says about approval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// The mode, instead of the one of the settings.
-    pub mode: Option<Mode>,
-    /// Names of tools whose calls need no approval.
-    pub allowed: Vec<String>,
-}
 
 /// A tool call that waits for approval.
 #[derive(Clone)]
@@ -204,7 +196,7 @@ impl Approvals {
 
     /// Takes the rules of a configuration.
     pub fn follow(&self, config: &Config) {
-        let Rules { mode, allowed } = &config.over.approval;
+        let ApprovalOverrides { mode, allowed } = &config.over.approval;
         let cwd = &config.workspace.cwd;
         let policy = Policy::new(mode.as_ref(), allowed, &config.settings, cwd);
         let mut state = self.state();

@@ -4,22 +4,21 @@
 //! program takes precedence ([`Overrides`]). A start, a reload, an ACP session and the SDK all use
 //! [`configure`].
 
-use super::approval;
 use super::command_hook::rule::HookRules;
 use super::expand::Commands;
 use super::limit::Limits;
 use super::outcome::Wanted;
 use super::output_dir::{Beside, Passing};
+use super::overrides::{ModelOverrides, Overrides, ResourceOverrides, SandboxOverrides};
 use super::permission::Policy;
 use super::prompt::Source;
-use super::selection::{self, Selection};
+use super::selection::{active_tools, all_tools};
 use super::service::Services;
 use super::undo::{Journal, Watch};
 use crate::agent::queue::QueueMode;
 use crate::agent::tool::Tool;
 use crate::auth::credential::Credentials;
 use crate::base::env::Env;
-use crate::llm::model::ThinkingLevel;
 use crate::models::Registry;
 use crate::models::resolve::{self, Scoped};
 use crate::resources::agent::{self, Agents};
@@ -120,99 +119,6 @@ pub struct Themes {
     pub files: Vec<PathBuf>,
     /// The theme from the command line, which overrides the setting.
     pub wanted: Option<String>,
-}
-
-/// Options of the command line or of an embedding program, which take precedence over the settings while the
-/// program runs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overrides {
-    pub model: ModelOverrides,
-    pub tools: ToolOverrides,
-    pub sandbox: SandboxOverrides,
-    pub approval: approval::Rules,
-    pub limits: Limits,
-    pub resources: ResourceOverrides,
-    /// The JSON value that each run must end with, if any.
-    pub wanted: Option<Arc<Wanted>>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelOverrides {
-    pub provider: Option<String>,
-    /// Pattern of the model.
-    pub model: Option<String>,
-    /// Patterns of the models that the user can cycle through.
-    pub models: Option<Vec<String>>,
-    pub api_key: Option<String>,
-    pub base_url: Option<String>,
-    pub thinking: Option<ThinkingLevel>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolOverrides {
-    pub selection: Option<Selection>,
-    /// Tools to remove: names, and patterns with `*`.
-    pub excluded: Vec<String>,
-    pub none: bool,
-    pub no_builtin: bool,
-    /// True to allow only tools that change nothing.
-    pub read_only: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SandboxOverrides {
-    /// Mode of the sandbox: `off`, `read-only` or `workspace`.
-    pub mode: Option<String>,
-    pub network: bool,
-    /// Folders that commands may write to, besides the working folder.
-    pub writable: Vec<String>,
-}
-
-/// Resources given on the command line. Paths are relative to [`Inputs::started_in`].
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ResourceOverrides {
-    /// The system prompt: its text, or the path of a file.
-    pub system_prompt: Option<String>,
-    /// Additions to the system prompt: texts, or paths of files.
-    pub append_system_prompt: Vec<String>,
-    pub no_context_files: bool,
-    pub skills: Vec<String>,
-    pub no_skills: bool,
-    pub prompt_templates: Vec<String>,
-    pub no_prompt_templates: bool,
-    pub themes: Vec<String>,
-    pub no_themes: bool,
-    pub use_theme: Option<String>,
-    pub extensions: Vec<String>,
-    pub no_extensions: bool,
-}
-
-impl ToolOverrides {
-    /// True if a resumed conversation keeps its recorded active tools.
-    pub fn leave_recorded(&self) -> bool {
-        !matches!(self.selection, Some(Selection::Only(_)))
-            && !self.none
-            && !self.no_builtin
-            && !self.read_only
-    }
-
-    /// True if `--exclude-tools` names the tool.
-    pub fn is_excluded(&self, name: &str) -> bool {
-        self.excluded.iter().any(|pattern| selection::matches(pattern, name))
-    }
-
-    /// Returns the `+name` and `-name` entries of `--tools`.
-    pub fn changes(&self) -> &[String] {
-        match &self.selection {
-            Some(Selection::Change(entries)) => entries,
-            _ => &[],
-        }
-    }
-
-    /// True unless the options disable all tools.
-    pub fn any(&self) -> bool {
-        self.selection.is_some() || !(self.none || self.no_builtin)
-    }
 }
 
 /// Folders, settings, models and keys, from which a configuration is made.
@@ -504,20 +410,6 @@ pub fn configure(
     (config, active)
 }
 
-/// Returns the tools of `all` with these names, each once, in the order of `names`.
-pub fn tools_named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
-    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    for name in names {
-        let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
-        if let Some(tool) = all.iter().find(is_meant)
-            && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
-        {
-            tools.push(tool.clone());
-        }
-    }
-    tools
-}
-
 fn tool_options(inputs: &Inputs) -> tools::Options {
     let settings = &inputs.settings;
     let shell_path = settings.text("shellPath").map(|path| inputs.dirs.resolve(path, &inputs.cwd));
@@ -529,73 +421,4 @@ fn tool_options(inputs: &Inputs) -> tools::Options {
         output_cap_bytes: settings.count("bash.outputCapBytes"),
         resize_images: settings.flag("images.autoResize"),
     }
-}
-
-fn active_tools(
-    over: &ToolOverrides,
-    settings: &Settings,
-    workspace: &Arc<Workspace>,
-    warn: Warn<'_>,
-) -> Vec<Arc<dyn Tool>> {
-    let known: Vec<&str> = tools::names().chain(selection::ADDED).collect();
-    let is_excluded = |name: &str| over.is_excluded(name);
-    let is_unknown = |entry: &&String| {
-        let name = entry.strip_prefix(['+', '-']).unwrap_or(entry);
-        !entry.contains('*') && !known.contains(&name) && !selection::is_foreign(name)
-    };
-    for name in over.excluded.iter().filter(is_unknown) {
-        warn(&format_args!("There is no tool \"{name}\" to exclude. Known: {}", known.join(", ")));
-    }
-    let inherited = || match (over.none || over.no_builtin, over.read_only) {
-        (true, _) => Vec::new(),
-        // Tools that change something are removed below.
-        (false, true) => known.iter().map(|name| (*name).to_owned()).collect(),
-        (false, false) => selection::of_settings(settings.texts("defaultTools")),
-    };
-    let mut names = match &over.selection {
-        Some(Selection::Only(entries)) => {
-            let missing = entries.iter().filter(is_unknown).cloned();
-            selection::expand(entries, &known).into_iter().chain(missing).collect()
-        }
-        Some(Selection::Change(entries)) => {
-            let mut names = inherited();
-            selection::change(&mut names, entries);
-            names
-        }
-        None => inherited(),
-    };
-    for name in names.iter().filter(is_unknown) {
-        warn(&format_args!("There is no tool \"{name}\". Known: {}", known.join(", ")));
-    }
-    let is_chosen_by_settings = !matches!(over.selection, Some(Selection::Only(_)));
-    if is_chosen_by_settings && !names.is_empty() && !names.iter().any(|name| known.contains(&&**name)) {
-        warn(&format_args!(
-            "No tool of {} is part of this version; the default tools are used",
-            names.join(", ")
-        ));
-        names = selection::of_settings(None);
-    }
-    let chosen = names.iter().filter(|name| !is_excluded(name));
-    let chosen = chosen.filter_map(|name| tools::builtin(name, workspace));
-    chosen.filter(|tool| !over.read_only || tool.info().reads_only).collect()
-}
-
-/// Returns the active tools and those that can be made active.
-fn all_tools(
-    over: &ToolOverrides,
-    active: &[Arc<dyn Tool>],
-    workspace: &Arc<Workspace>,
-) -> Vec<Arc<dyn Tool>> {
-    let is_active = |name: &str| active.iter().any(|tool| tool.info().spec.name == name);
-    let is_limited = match over.selection {
-        Some(Selection::Only(_)) => true,
-        Some(Selection::Change(_)) | None => over.none || over.no_builtin,
-    };
-    let others = tools::names()
-        .filter(|_| !is_limited)
-        .filter(|name| !is_active(name))
-        .filter(|name| !over.is_excluded(name))
-        .filter_map(|name| tools::builtin(name, workspace))
-        .filter(|tool| !over.read_only || tool.info().reads_only);
-    active.iter().cloned().chain(others).collect()
 }

@@ -35,6 +35,7 @@ pub mod outcome;
 pub mod outline;
 pub mod output_dir;
 pub mod overlay;
+pub mod overrides;
 pub mod permission;
 pub mod plan;
 pub mod prompt;

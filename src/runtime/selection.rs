@@ -4,7 +4,11 @@
 //! of tools that only other programs with these settings have, such as `codemode` and `mcp__server__tool`,
 //! are accepted and ignored.
 
-use crate::resources::settings::is_tool_change;
+use crate::agent::tool::Tool;
+use crate::resources::settings::{Settings, is_tool_change};
+use crate::tools::{self, Workspace};
+use std::fmt::Display;
+use std::sync::Arc;
 
 /// The tools of a new session unless settings or options name others.
 pub const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
@@ -109,6 +113,130 @@ pub fn is_foreign(entry: &str) -> bool {
         "read_mcp_resource",
     ];
     entry.starts_with("mcp__") || NAMES.contains(&entry)
+}
+
+/// Options about tools.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOverrides {
+    pub selection: Option<Selection>,
+    /// Tools to remove: names, and patterns with `*`.
+    pub excluded: Vec<String>,
+    pub none: bool,
+    pub no_builtin: bool,
+    /// True to allow only tools that change nothing.
+    pub read_only: bool,
+}
+
+impl ToolOverrides {
+    /// True if a resumed conversation keeps its recorded active tools.
+    pub fn leave_recorded(&self) -> bool {
+        !matches!(self.selection, Some(Selection::Only(_)))
+            && !self.none
+            && !self.no_builtin
+            && !self.read_only
+    }
+
+    /// True if `--exclude-tools` names the tool.
+    pub fn is_excluded(&self, name: &str) -> bool {
+        self.excluded.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// Returns the `+name` and `-name` entries of `--tools`.
+    pub fn changes(&self) -> &[String] {
+        match &self.selection {
+            Some(Selection::Change(entries)) => entries,
+            _ => &[],
+        }
+    }
+
+    /// True unless the options disable all tools.
+    pub fn any(&self) -> bool {
+        self.selection.is_some() || !(self.none || self.no_builtin)
+    }
+}
+
+/// Returns the tools of `all` with these names, each once, in the order of `names`.
+pub fn tools_named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for name in names {
+        let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
+        if let Some(tool) = all.iter().find(is_meant)
+            && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
+        {
+            tools.push(tool.clone());
+        }
+    }
+    tools
+}
+
+/// Returns the tools that are active at first.
+pub fn active_tools(
+    over: &ToolOverrides,
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    warn: &mut dyn FnMut(&dyn Display),
+) -> Vec<Arc<dyn Tool>> {
+    let known: Vec<&str> = tools::names().chain(ADDED).collect();
+    let is_excluded = |name: &str| over.is_excluded(name);
+    let is_unknown = |entry: &&String| {
+        let name = entry.strip_prefix(['+', '-']).unwrap_or(entry);
+        !entry.contains('*') && !known.contains(&name) && !is_foreign(name)
+    };
+    for name in over.excluded.iter().filter(is_unknown) {
+        warn(&format_args!("There is no tool \"{name}\" to exclude. Known: {}", known.join(", ")));
+    }
+    let inherited = || match (over.none || over.no_builtin, over.read_only) {
+        (true, _) => Vec::new(),
+        // Tools that change something are removed below.
+        (false, true) => known.iter().map(|name| (*name).to_owned()).collect(),
+        (false, false) => of_settings(settings.texts("defaultTools")),
+    };
+    let mut names = match &over.selection {
+        Some(Selection::Only(entries)) => {
+            let missing = entries.iter().filter(is_unknown).cloned();
+            expand(entries, &known).into_iter().chain(missing).collect()
+        }
+        Some(Selection::Change(entries)) => {
+            let mut names = inherited();
+            change(&mut names, entries);
+            names
+        }
+        None => inherited(),
+    };
+    for name in names.iter().filter(is_unknown) {
+        warn(&format_args!("There is no tool \"{name}\". Known: {}", known.join(", ")));
+    }
+    let is_chosen_by_settings = !matches!(over.selection, Some(Selection::Only(_)));
+    if is_chosen_by_settings && !names.is_empty() && !names.iter().any(|name| known.contains(&&**name)) {
+        warn(&format_args!(
+            "No tool of {} is part of this version; the default tools are used",
+            names.join(", ")
+        ));
+        names = of_settings(None);
+    }
+    let chosen = names.iter().filter(|name| !is_excluded(name));
+    let chosen = chosen.filter_map(|name| tools::builtin(name, workspace));
+    chosen.filter(|tool| !over.read_only || tool.info().reads_only).collect()
+}
+
+/// Returns the active tools and those that can be made active.
+pub fn all_tools(
+    over: &ToolOverrides,
+    active: &[Arc<dyn Tool>],
+    workspace: &Arc<Workspace>,
+) -> Vec<Arc<dyn Tool>> {
+    let is_active = |name: &str| active.iter().any(|tool| tool.info().spec.name == name);
+    let is_limited = match over.selection {
+        Some(Selection::Only(_)) => true,
+        Some(Selection::Change(_)) | None => over.none || over.no_builtin,
+    };
+    let others = tools::names()
+        .filter(|_| !is_limited)
+        .filter(|name| !is_active(name))
+        .filter(|name| !over.is_excluded(name))
+        .filter_map(|name| tools::builtin(name, workspace))
+        .filter(|tool| !over.read_only || tool.info().reads_only);
+    active.iter().cloned().chain(others).collect()
 }
 
 #[cfg(test)]

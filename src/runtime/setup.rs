@@ -4,9 +4,11 @@
 //! environment are read. Project files are ignored, nothing is stored without a log, and only the named tools
 //! are active, without a sandbox.
 
-use super::config::{Inputs, Overrides, Place, Resources, ToolOverrides, configure};
+use super::config::{Inputs, Place, Resources, configure};
 use super::control::Parts;
+use super::overrides::Overrides;
 use super::selection::Selection;
+use super::selection::ToolOverrides;
 use super::session::Session;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;

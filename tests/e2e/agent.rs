@@ -10,6 +10,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+#[cfg(feature = "extensions")]
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -222,6 +224,28 @@ fn take_signals_as_usual() {
             // SAFETY: the default is no function of ours.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
+    });
+}
+
+/// Writes a program, and the folder that it is in. Another process writes: a descriptor of this one could be in a
+/// child of another test when the program is started, which then is busy.
+pub fn write_program(path: &Path, text: &str) {
+    let mut install = Command::new("install");
+    let mut child = install.args(["-D", "-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped()).spawn();
+    let child = child.as_mut().expect("run install");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("write a program");
+    assert!(child.wait().expect("wait for install").success());
+}
+
+/// Lets a program go on that reads from a pipe.
+#[cfg(feature = "extensions")]
+#[track_caller]
+pub fn let_go(pipe: &Path) {
+    // Opened like this a pipe without a reader is an error, not a wait.
+    let mut open = File::options();
+    open.write(true).custom_flags(libc::O_NONBLOCK);
+    wait_until("the pipe is read from", || {
+        open.open(pipe).is_ok_and(|mut pipe| pipe.write_all(b"go\n").is_ok())
     });
 }
 

@@ -1,11 +1,10 @@
 //! Commands of the setting `hooks`, in sessions of the built binary. The recipes are those of the manual.
 
-use crate::agent::World;
+use crate::agent::{World, write_program};
 use crate::server::{Reply, Server};
 use crate::world;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 fn hooks(world: &World, hooks: &Value) {
@@ -157,9 +156,7 @@ fn recipe_format_on_edit() {
     let (world, _server) =
         world([Reply::tool("t1", "write", &json!({"path": "a.rs", "content": "x"})), Reply::text("ok")]);
     let bin = world.home().join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    fs::write(bin.join("rustfmt"), "#!/bin/sh\nprintf 'formatted' > \"$3\"\n").unwrap();
-    fs::set_permissions(bin.join("rustfmt"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&bin.join("rustfmt"), "#!/bin/sh\nprintf 'formatted' > \"$3\"\n");
     hooks(&world, &recipe(&world, "Format what was edited"));
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     world.pi().words("-p go").env("PATH", path).run().success();
@@ -183,9 +180,7 @@ fn recipe_block_rm() {
 fn recipe_notify() {
     let (world, _server) = world([Reply::text("all done")]);
     let bin = world.home().join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    fs::write(bin.join("notify-send"), "#!/bin/sh\nprintf '%s' \"$2\" > \"$HOME/note\"\n").unwrap();
-    fs::set_permissions(bin.join("notify-send"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&bin.join("notify-send"), "#!/bin/sh\nprintf '%s' \"$2\" > \"$HOME/note\"\n");
     hooks(&world, &recipe(&world, "Tell the desktop that a run has ended"));
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     world.pi().words("-p go").env("PATH", path).run().success();

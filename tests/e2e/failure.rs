@@ -5,6 +5,7 @@ use crate::server::{Reply, Server, Step};
 use crate::world;
 use serde_json::json;
 use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 const PRINT: [&str; 4] = ["--model", "mock/m1", "-p", "hi"];
 
@@ -119,7 +120,7 @@ fn a_closed_stdout_ends_quietly() {
         let mut pi = world.pi().args(["--model", "mock/m1"]).args(args);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = pi.command().stdin(std::process::Stdio::null()).stdout(writer).output().unwrap();
+        let output = pi.command().stdin(Stdio::null()).stdout(writer).output().unwrap();
         assert_eq!(output.status.code(), Some(141), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
     }
@@ -130,7 +131,7 @@ fn a_full_disk_under_stdout_is_an_error() {
     let (world, _server) = world([Reply::text("hello")]);
     let mut pi = world.pi().args(PRINT);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = pi.command().stdin(std::process::Stdio::null()).stdout(full).output().unwrap();
+    let output = pi.command().stdin(Stdio::null()).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("stdout"), "{output:?}");
 }
@@ -234,13 +235,67 @@ fn scarce_descriptors_are_errors_and_nothing_stored_is_damaged() {
         assert!(is_enough || outcome.code() == 1, "{limit} descriptors: {outcome:?}");
         assert!(!outcome.stderr.contains("panicked"), "{limit} descriptors: {outcome:?}");
         assert!(is_enough || !outcome.stderr.is_empty(), "{limit} descriptors: a failure without a reason");
-        for path in world.session_files() {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let is_whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-            assert!(text.lines().all(is_whole), "{limit} descriptors: {text}");
-        }
+        assert_sessions_are_whole(&world);
     }
     assert!(is_enough, "the last limit leaves enough");
+}
+
+/// As root, which can become a user without other processes: what cannot be started is an error, too.
+#[test]
+fn scarce_processes_are_errors_and_nothing_stored_is_damaged() {
+    /// A user whom nobody has.
+    const USER: u32 = 41_234;
+    // SAFETY: the call only asks.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("scarce processes are left out: only root can become another user");
+        return;
+    }
+    let mut is_enough = false;
+    for limit in 1..=8 {
+        let (world, _server) =
+            world([Reply::tool("call_1", "bash", &json!({"command": "echo ran"})), Reply::text("done")]);
+        // Where the program was built need not be open to others.
+        let program = world.work().join("pi");
+        std::fs::copy(env!("CARGO_BIN_EXE_pi"), &program).unwrap();
+        let folder = world.work().parent().unwrap().to_owned();
+        let owner = format!("{USER}:{USER}");
+        assert!(Command::new("chown").args(["-R", &owner]).arg(folder).status().unwrap().success());
+        let mut pi = world.pi().args(PRINT);
+        let own = pi.command();
+        let mut command = Command::new(program);
+        command.args(own.get_args()).current_dir(world.work()).env_clear().stdin(Stdio::null());
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        // SAFETY: the function makes system calls only, and allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                if libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) != 0
+                    || libc::setgid(USER) != 0
+                    || libc::setuid(USER) != 0
+                {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let output = command.output().expect("start pi");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        is_enough = output.status.success();
+        assert!(is_enough || output.status.code() == Some(1), "{limit} processes: {output:?}");
+        assert!(!stderr.contains("panicked"), "{limit} processes: {stderr}");
+        assert!(is_enough || !stderr.is_empty(), "{limit} processes: a failure without a reason");
+        assert_sessions_are_whole(&world);
+    }
+    assert!(is_enough, "the last limit leaves enough");
+}
+
+#[track_caller]
+fn assert_sessions_are_whole(world: &World) {
+    for path in world.session_files() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_whole = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(text.lines().all(is_whole), "{text}");
+    }
 }
 
 /// Where a mount can be made: a home that cannot be written is said, with what to do.
@@ -253,11 +308,11 @@ fn a_read_only_home_is_an_error_that_says_what_to_do() {
         let own = pi.command();
         let script =
             "mount --bind \"$HOME\" \"$HOME\" && mount -o remount,bind,ro \"$HOME\" || exit 99; exec \"$@\"";
-        let mut command = std::process::Command::new("unshare");
+        let mut command = Command::new("unshare");
         command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
         command.arg(own.get_program()).args(own.get_args()).current_dir(world.work()).env_clear();
         command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdin(std::process::Stdio::null()).output().ok()
+        command.stdin(Stdio::null()).output().ok()
     };
     let Some(output) = in_read_only_home("").filter(|output| output.status.code() != Some(99)) else {
         return;

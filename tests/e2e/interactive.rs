@@ -1,11 +1,10 @@
 //! The interactive terminal, as one sees it.
 
-use crate::agent::{World, wait_until};
+use crate::agent::{World, wait_until, write_program};
 use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen, started};
 use crate::server::{Reply, Server, gate};
 use crate::world;
 use serde_json::json;
-use std::os::unix::fs::PermissionsExt;
 
 const ALT_ENTER: &str = "\x1b\r";
 const ALT_UP: &str = "\x1b[1;3A";
@@ -221,11 +220,11 @@ fn escape_ends_a_command_of_the_user() {
 #[test]
 fn a_prompt_can_be_written_in_another_editor() {
     let (world, server) = world([Reply::text("Read.")]);
-    let script = world.write(
-        "edit.sh",
+    let script = world.work().join("edit.sh");
+    write_program(
+        &script,
         "#!/bin/sh\nprintf 'was: ' >> \"$1\"; stty size >> \"$1\"; cat \"$1\" > /dev/null\n",
     );
-    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
     let pi = world.pi().words("--model mock/m1").env("EDITOR", script);
     let screen = Screen::start(pi);
     screen.wait_for("m1");

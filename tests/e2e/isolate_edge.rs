@@ -1,6 +1,6 @@
 //! What must hold whatever a helper does in its copy, and whatever the user does meanwhile.
 
-use crate::agent::{World, wait_until};
+use crate::agent::{World, wait_until, write_program};
 use crate::helper::{done, world};
 use crate::isolate::{PRINT, copies, files, git, isolated, repository, runs, worker};
 use crate::server::{Reply, Server, gate};
@@ -69,8 +69,8 @@ fn no_program_that_a_repository_names_is_run() {
                     .success()
             );
         }
-        let hook = world.write(".git/hooks/reference-transaction", format!("#!/bin/sh\n{program}\n"));
-        fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
+        let hook = world.work().join(".git/hooks/reference-transaction");
+        write_program(&hook, &format!("#!/bin/sh\n{program}\n"));
     };
     let command = "up=$(git config --get x.y; pwd); rm -rf .git; git init -q; \
         git config filter.x.clean 'touch escaped-copy; cat'; git config core.fsmonitor 'touch escaped-copy'; \
@@ -275,8 +275,7 @@ fn an_abort_does_not_wait_for_git() {
         marker.display(),
         real.display()
     );
-    fs::write(bin.join("git"), script).unwrap();
-    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&bin.join("git"), &script);
     let path = format!("{}:{}", bin.display(), path.display());
     let mut client =
         crate::rpc::client_of(world.pi().env("PATH", &path), "--model mock/m1 --tools bash,task");

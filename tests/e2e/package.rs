@@ -1,12 +1,11 @@
 //! Packages: installed with a scripted npm and the real git, and used by a session.
 
-use crate::agent::{Outcome, Pi, World};
+use crate::agent::{Outcome, Pi, World, write_program};
 use crate::screen::Screen;
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -42,8 +41,7 @@ done
 /// A world with the scripted npm.
 fn with_npm(world: &World) {
     let npm = world.home().join("npm");
-    fs::write(&npm, NPM).unwrap();
-    fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&npm, NPM);
     settings(world, &json!({"npmCommand": [npm], "retry": {"enabled": false}}));
 }
 

@@ -1,11 +1,10 @@
 //! The terminal after a pi that was killed.
 
-use crate::agent::World;
+use crate::agent::{World, write_program};
 use crate::screen::{Screen, started};
 use crate::server::{Reply, Step};
 use crate::world;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 const CTRL_G: &str = "\x07";
 
@@ -44,13 +43,13 @@ fn a_terminal_without_sequences_gets_none_afterwards_either() {
 
 /// An editor that switches on what editors do.
 fn editor(world: &World) -> String {
-    let path = world.write(
-        "editor",
+    let path = world.work().join("editor");
+    write_program(
+        &path,
         "#!/bin/sh\nstty raw -echo\n\
         printf '\\033[?1049h\\033[?2004h\\033[?1000h\\033[?1004h\\033[?25l\\033[>7uEDITOR'\n\
         exec sleep 300\n",
     );
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
 }
 

@@ -1,6 +1,6 @@
 //! Extensions in TypeScript and JavaScript. What needs a Node that can run them is left out where there is none.
 
-use crate::agent::World;
+use crate::agent::{World, let_go};
 use crate::server::{PATIENCE, Reply};
 use crate::world;
 use pi::client::Client;
@@ -146,7 +146,7 @@ fn a_script_that_waits_holds_up_neither_the_prompt_nor_its_neighbours() {
     client.answer(id).unwrap();
     // The tool call waits for the late one, which may be a gate.
     until(&mut client, "tool_execution_start");
-    fs::write(world.home().join("pipe"), "go").unwrap();
+    let_go(&world.home().join("pipe"));
     client.wait_until_settled().unwrap();
     assert!(server.requests()[0].body.to_string().contains("\"hello\""));
     client.request("prompt", json!({"message": "/late"})).unwrap();

@@ -1,13 +1,12 @@
 //! Sessions on the interactive terminal: picked, forked, gone about in; and what is asked before there is one.
 
-use crate::agent::World;
+use crate::agent::{World, write_program};
 use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen, started};
 use crate::server::{Reply, gate};
 use crate::sessions::stored;
 use crate::world;
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 const UP: &str = "\x1b[A";
 const DOWN: &str = "\x1b[B";
@@ -445,8 +444,7 @@ fn who_goes_elsewhere_in_the_tree_ends_what_runs() {
 /// A world with these programs, shell scripts, and the `PATH` that has them.
 fn programs(world: &World, scripts: &[(&str, &str)]) -> String {
     for (name, script) in scripts {
-        let path = world.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&world.work().join("bin").join(name), &format!("#!/bin/sh\n{script}\n"));
     }
     let path = std::env::var("PATH").unwrap();
     format!("{}:{path}", world.work().join("bin").display())

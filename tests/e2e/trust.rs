@@ -1,6 +1,6 @@
 //! A project that comes from somewhere else: nothing of it is used before the user agreed.
 
-use crate::agent::{Pi, World};
+use crate::agent::{Pi, World, write_program};
 use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen};
 use crate::server::{PATIENCE, Reply, Server};
 use crate::world;
@@ -478,11 +478,10 @@ fn pipes_in_the_place_of_files_hold_nothing_up() {
 
 #[test]
 fn programs_are_not_started_from_relative_folders_of_the_path() {
-    use std::os::unix::fs::PermissionsExt;
     let (world, server) = world([Reply::text("ok")]);
     for name in ["sh", "env", "printf"] {
-        let path = world.write(name, format!("#!/bin/sh\n/usr/bin/touch {}/{name}\n", world.tmp().display()));
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let touch = format!("#!/bin/sh\n/usr/bin/touch {}/{name}\n", world.tmp().display());
+        write_program(&world.work().join(name), &touch);
     }
     let config = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "!env printf test-key",
         "api": "openai-completions", "models": [{"id": "m1"}]}}});

@@ -1,7 +1,7 @@
 //! A trusted project of which a file changes that runs.
 
-use crate::agent::World;
-use crate::extension::{registers, script, write_program};
+use crate::agent::{World, write_program};
+use crate::extension::{registers, script};
 use crate::server::{PATIENCE, Reply};
 use crate::world;
 use pi::client::Client;

@@ -193,6 +193,7 @@ impl Reader<'_> {
         let selection = self.select(path);
         let (edits, edit_at) = self.edits(&selection.entries);
         let mut projection = Projection::default();
+        projection.entries.reserve_exact(selection.entries.len() + 1);
         if let Some(compaction) = selection.compaction {
             projection.entries.push(Projected {
                 entry: compaction.id.as_str().into(),
@@ -211,17 +212,20 @@ impl Reader<'_> {
                 continue;
             };
             let edit = edits.get(slot.id.as_ref());
-            let mut messages = Vec::new();
-            match read {
+            let messages = match read {
                 Read::Message(mut message) => {
                     if let Some(Some(replacement)) = edit {
                         replace_content(&mut message, &replacement.content);
                     }
-                    messages.push(message);
+                    // Of the exact size, unlike one that grows.
+                    vec![message]
                 }
-                Read::Nothing => {}
-                Read::Damaged => self.damaged.push(position),
-            }
+                Read::Nothing => Vec::new(),
+                Read::Damaged => {
+                    self.damaged.push(position);
+                    Vec::new()
+                }
+            };
             projection.entries.push(Projected {
                 entry: slot.id.clone(),
                 kind: slot.kind,

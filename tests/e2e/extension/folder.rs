@@ -1,8 +1,8 @@
 //! Extensions follow the session into another folder, and the trust in that folder decides on them.
 
 use super::rpc::client;
-use super::{log, registers, script, write_program};
-use crate::agent::World;
+use super::{log, registers, script};
+use crate::agent::{World, write_program};
 use crate::sessions::stored;
 use crate::world;
 use pi::client::Client;

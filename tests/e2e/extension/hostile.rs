@@ -1,6 +1,7 @@
 //! Programs that break every rule: the session goes on, nothing is left behind, and the user is told once.
 
-use super::{hello, registers, script, write_program};
+use super::{hello, registers, script};
+use crate::agent::write_program;
 use crate::server::Reply;
 use crate::world;
 use serde_json::json;

@@ -11,12 +11,11 @@ mod slow;
 mod trust;
 mod virtual_model;
 
-use crate::agent::World;
+use crate::agent::{World, let_go, write_program};
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The loop of an extension. `arms` are those of a `case` over each line, before the usual ones. `ok` answers the
@@ -45,12 +44,6 @@ pub fn registers(fields: &Value) -> String {
     let mut answer = json!({"protocolVersion": 1});
     answer.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     format!("    *'\"method\":\"initialize\"'*) ok '{answer}' ;;\n")
-}
-
-pub fn write_program(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Makes an extension of the user that registers `fields` and has further `arms`.
@@ -223,7 +216,7 @@ fn a_gate_that_is_late_misses_no_call_and_keeps_no_prompt_waiting() {
     write_program(&world.agent_dir().join("extensions/gate"), &text);
     let running = world.pi().words("--model mock/m1 -p hi").spawn();
     server.wait_for(1);
-    fs::write(&pipe, "go\n").unwrap();
+    let_go(&pipe);
     running.wait().success();
     assert_eq!(results(server.requests()[1].messages()), ["late but not too late"]);
     // It was told of the session before it was asked.

@@ -2,15 +2,22 @@
 
 use super::rpc::client;
 use super::{hello, install, log, results};
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::screen::{CTRL_C, ENTER, Screen, started};
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
 
-/// The answer to the call with this id.
-fn answer(world: &crate::agent::World, id: &str) -> Value {
-    log(world).into_iter().find(|message| message["id"] == id && message.get("result").is_some()).unwrap()
+/// Waits for the answer to the call with this id.
+#[track_caller]
+fn answer(world: &World, id: &str) -> Value {
+    let mut answer = None;
+    wait_until(&format!("{id} is answered"), || {
+        answer =
+            log(world).into_iter().find(|message| message["id"] == id && message.get("method").is_none());
+        answer.is_some()
+    });
+    answer.unwrap_or_default()
 }
 
 #[test]
@@ -64,7 +71,7 @@ const DRAWS: &str = r##"
     *'"method":"command.run"'*back*) call s ui.setEditor '{}'; ok null ;;
     *'"method":"command.run"'*over*) cmd=$id; call o ui.custom '{"component":"o","overlay":true,"overlayOptions":{"width":8,"anchor":"top-right"},"blocked":{"kind":"question","message":"Pick"}}' ;;
     *'"id":"o"'*) ok null "$cmd" ;;
-    *'"method":"command.complete"'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
+    *'"method":"command.complete"'*'"prefix":"o'*) ok '[{"value":"over","label":"over","description":"shows the overlay"}]' ;;
     *'"method":"command.run"'*said*) call m session.sendMessage '{"message":{"customType":"mine","content":"plain text","display":true}}'; ok null ;;
     *'"method":"command.run"'*entry*) call m session.appendEntry '{"customType":"kept","data":{"n":1}}'; ok null ;;
     *'"method":"render"'*'"kind":"message"'*) ok '{"lines":["drawn: a message"]}' ;;
@@ -306,7 +313,7 @@ fn a_new_session_begins_with_the_entries_of_its_maker() {
     );
     super::install(&world, "maker", &json!({"commands": [{"name": "make"}]}), &arms);
     world.pi().words("--model mock/m1 -p /make next").run().success().stdout_is("done\n");
-    let refused = super::log(&world).into_iter().find(|message| message["id"] == "bad").unwrap();
+    let refused = answer(&world, "bad");
     assert!(refused["error"]["message"].as_str().unwrap().contains("can begin with"), "{refused}");
     let requests = server.requests();
     let texts: Vec<String> = requests[0].messages()[1..].iter().map(|m| m["content"].to_string()).collect();

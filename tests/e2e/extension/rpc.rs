@@ -1,14 +1,12 @@
 //! Extensions and a client of RPC mode: commands, questions, calls.
 
-use super::{fifo, hello, install, log};
-use crate::agent::World;
+use super::{hello, install, log};
+use crate::agent::{World, wait_until};
 use crate::server::{PATIENCE, Reply, gate};
 use crate::world;
 use pi::client::Client;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 pub fn client(world: &World) -> Client {
     let mut pi = world.pi().words("--mode rpc --model mock/m1");
@@ -162,19 +160,14 @@ fn a_reload_is_refused_during_a_run() {
 fn a_signal_does_not_interrupt_the_end_that_a_closed_stdin_began() {
     let (world, _server) = world([]);
     let [begun, go_on] = ["begun", "go-on"].map(|name| world.home().join(name));
-    fifo(&begun);
-    fifo(&go_on);
-    let arms =
-        "    *'\"type\":\"session_shutdown\"'*) : > \"$HOME/begun\"; cat \"$HOME/go-on\"; ok null ;;\n";
+    let arms = "    *'\"type\":\"session_shutdown\"'*) : > \"$HOME/begun\"
+      until [ -e \"$HOME/go-on\" ]; do sleep 0.01; done; ok null ;;\n";
     install(&world, "slow", &json!({"events": ["session_shutdown"]}), arms);
-    let mut pi = world.pi().words("--mode rpc --model mock/m1");
-    pi.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = pi.command().spawn().unwrap();
-    drop(child.stdin.take());
-    File::open(begun).unwrap().read_to_end(&mut Vec::new()).unwrap();
-    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
-    drop(File::create(go_on).unwrap());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let pi = world.pi().words("--mode rpc --model mock/m1").spawn();
+    wait_until("the end has begun", || begun.exists());
+    pi.signal("TERM");
+    std::fs::write(go_on, "").unwrap();
+    pi.wait().success();
     assert_eq!(log(&world).last().unwrap()["method"], "shutdown");
 }
 

@@ -2,8 +2,8 @@
 //!
 //! `PI_PATIENCE` makes the wait so long that only its early end lets a test pass.
 
-use super::{hello, install, log, registers, script, write_program};
-use crate::agent::{World, wait_until};
+use super::{hello, install, log, registers, script};
+use crate::agent::{World, let_go, wait_until, write_program};
 use crate::screen::{ENTER, ESCAPE, Screen};
 use crate::server::{PATIENCE, Reply};
 use crate::world;
@@ -123,7 +123,7 @@ fn what_is_said_during_the_start_is_on_the_screen_once() {
     write_program(&world.agent_dir().join("extensions/bad"), program);
     let screen = Screen::start(world.pi().words("--model mock/m1"));
     screen.wait_for("(auto)");
-    std::fs::write(world.home().join("pipe"), "go\n").unwrap();
+    let_go(&world.home().join("pipe"));
     screen.wait_for("exit code 7");
     // An answer to a key comes behind what was said.
     screen.type_keys("/quit");

@@ -1,7 +1,7 @@
 //! Extensions of the user that decide on the trust of a project.
 
-use super::{log, registers, script, write_program};
-use crate::agent::World;
+use super::{log, registers, script};
+use crate::agent::{World, write_program};
 use crate::server::{Reply, Server};
 use crate::world;
 use serde_json::{Value, json};
