@@ -156,12 +156,13 @@ fn import(inputs: &Inputs, program: &str, local: bool) -> Result<u8, String> {
             _ => Err(format!("{}: agents is not a list; the file was left as it is", path.display())),
         })?;
     }
-    if local {
-        super::package::agree(inputs);
-    }
+    let from = match !local || super::package::agree(inputs) {
+        true => "from now on",
+        false => "once the project is trusted",
+    };
     let lines = folders.iter().map(|folder| match folder.is_read {
         true => format!("{} is read already\n", folder.path.display()),
-        false => format!("{} is read from now on ({})\n", folder.path.display(), path.display()),
+        false => format!("{} is read {from} ({})\n", folder.path.display(), path.display()),
     });
     Ok(super::say::say_plain(&lines.collect::<String>()))
 }

@@ -48,6 +48,7 @@ impl Talk<'_> {
                 None => self.download()?,
                 Some((model, State::Loaded)) => self.unload(model)?,
                 Some((model, State::Unloaded)) => self.load(model, &models)?,
+                Some((model, _)) if model.failure.is_some() => self.load(model, &models)?,
                 Some((model, _)) => Ok(format!("{} is {}", model.id, word(model))),
             };
             self.tell(done.unwrap_or_else(|problem| problem));

@@ -174,8 +174,10 @@ impl Session {
             return Err(NotOpened::Cancelled);
         }
         if is_own && way == Way::Open {
+            // One that cannot be opened must not cost this session its own.
+            drop(Log::open_detached(&path)?);
             // A session file has one writer: this session releases the file first.
-            self.control().close()?;
+            self.control().end_log()?;
         }
         let log = match (way, &store) {
             (Way::Read, _) => Log::open_detached(&path),
@@ -287,7 +289,7 @@ impl Session {
 
     /// Waits a moment for handlers that are being started, and tells them that the session has begun.
     pub fn open(&mut self, reason: &str) {
-        self.control().settle_hooks();
+        self.control().settle_hooks(&self.control().begin_settling());
         todo::show(self.control());
         self.tell("session_start", json!({"reason": reason}));
         self.discover_or_report(if reason == "reload" { reason } else { "startup" });
@@ -326,7 +328,7 @@ impl Session {
         replaced?;
         self.control().restore_planning();
         todo::show(self.control());
-        self.control().settle_hooks();
+        self.control().settle_hooks(&self.control().begin_settling());
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
         self.discover_or_report("startup");
         Ok(())

@@ -58,7 +58,11 @@ impl Log {
         self.break_circles(&mut tree);
         for node in &mut tree.nodes {
             if node.children.len() > 1 {
-                node.children.order_by_key(|child| self.written_at(*child));
+                // Each entry is read once.
+                let mut children: Vec<_> =
+                    node.children.iter().map(|child| (self.written_at(*child), *child)).collect();
+                children.order_by(|(one, _), (other, _)| one.cmp(other));
+                node.children = children.into_iter().map(|(_, child)| child).collect();
             }
         }
         for (target, bookmark) in self.bookmarks() {

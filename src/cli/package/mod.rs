@@ -345,11 +345,14 @@ fn change(inputs: &Inputs, store: &Store, with: impl FnOnce(&mut Vec<Value>)) ->
     Ok(())
 }
 
-/// Notes what a trusted project runs after a change that the user asked for, so that it needs no new decision.
-pub fn agree(inputs: &Inputs) {
+/// Notes what a trusted project runs after a change that the user asked for, so that it needs no new decision. False if
+/// the project is not trusted for good: it is asked about.
+pub fn agree(inputs: &Inputs) -> bool {
     let project = Project::new(&inputs.cwd, inputs.dirs.home());
     let store = TrustStore::new(inputs.dirs.agent());
-    if store.find(&project).is_ok_and(|entry| entry.is_some_and(|entry| entry.is_trusted)) {
+    let is_trusted = store.find(&project).is_ok_and(|entry| entry.is_some_and(|entry| entry.is_trusted));
+    if is_trusted {
         let _ = store.snapshot(&project).and_then(|snapshot| store.remember(&project, &snapshot));
     }
+    is_trusted
 }

@@ -189,6 +189,10 @@ impl App {
 
     /// Sends the typed text, with the images that it names: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, mut images: Vec<Block>, streaming: Streaming) {
+        if !self.composer.held.is_empty() {
+            // In their order.
+            return self.composer.held.push((text, images, streaming));
+        }
         let settling = self.control.settling();
         if !settling.is_empty() {
             self.note(&format!(
@@ -196,9 +200,9 @@ impl App {
                 settling.join(", ")
             ));
             self.composer.held.push((text, images, streaming));
-            let control = self.control.clone();
+            let (control, wait) = (self.control.clone(), self.control.begin_settling());
             return self.find_out("extensions", move || {
-                control.settle_hooks();
+                control.settle_hooks(&wait);
                 Effect::SendHeld
             });
         }

@@ -94,11 +94,12 @@ impl Server {
     fn request(&self, method: &str, params: Value, reply: Reply) {
         match method {
             "initialize" => {
+                reply.done(self.initialize(&params));
+                // From now on the client may be told of changes.
                 self.0.peer.set_capabilities(Client {
                     forms: params["capabilities"]["elicitation"].is_object(),
                     is_greeted: true,
                 });
-                reply.done(self.initialize(&params));
             }
             "ping" => reply.done(json!({})),
             "logging/setLevel" => match LEVELS.iter().position(|level| params["level"] == *level) {

@@ -12,13 +12,14 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Commands in which no extension has a part.
-const AT_ONCE: &[&str] = &[
-    "abort_bash",
-    "abort_retry",
+/// Answers of the client, and commands that depend on no other.
+const AT_ONCE: &[&str] =
+    &["abort_bash", "abort_retry", "extension_ui_response", "ping", "tool_call_response", "tool_call_update"];
+/// Queries in which no extension has a part. They overtake other queries, and prompts; what is changed before them,
+/// they see.
+const QUERIES: &[&str] = &[
     "btw",
     "export_html",
-    "extension_ui_response",
     "get_branch_messages",
     "get_entries",
     "get_fork_messages",
@@ -29,10 +30,8 @@ const AT_ONCE: &[&str] = &[
     "get_tree",
     "helper",
     "job",
-    "ping",
-    "tool_call_response",
-    "tool_call_update",
 ];
+const PROMPTS: &[&str] = &["follow_up", "prompt", "steer"];
 /// Commands that end the wait; they are handled behind those that came before.
 const ABORTS: &[&str] = &["abort", "abort_and_prompt", "interrupt"];
 
@@ -50,8 +49,9 @@ impl Held {
         }
         let waiting = Arc::new(Mutex::new(Some(Vec::new())));
         let (list, server) = (waiting.clone(), server.clone());
+        let wait = server.control.begin_settling();
         let release = move || {
-            server.control.settle_hooks();
+            server.control.settle_hooks(&wait);
             // Commands that come meanwhile stay behind those that came before.
             let mut waiting = lock(&list);
             waiting.take().into_iter().flatten().for_each(|request| handle(&server, request));
@@ -63,10 +63,16 @@ impl Held {
     /// Handles a command now or, if it has to wait, later.
     pub fn take(&self, server: &Server, request: Request) {
         let name = request.name.as_deref().unwrap_or_default();
-        if AT_ONCE.contains(&name) {
-            return handle(server, request);
-        }
-        match lock(&self.waiting).as_mut() {
+        let mut waiting = lock(&self.waiting);
+        let changes_nothing = |held: &Request| {
+            held.name.as_deref().is_some_and(|name| name.starts_with("get_") || PROMPTS.contains(&name))
+        };
+        let may_pass = |held: &[Request]| QUERIES.contains(&name) && held.iter().all(changes_nothing);
+        match waiting.as_mut() {
+            Some(list) if AT_ONCE.contains(&name) || may_pass(list) => {
+                drop(waiting);
+                handle(server, request);
+            }
             Some(list) if list.len() < JOBS_MAX => {
                 if ABORTS.contains(&name) {
                     server.control.abort();
@@ -75,7 +81,10 @@ impl Held {
             }
             Some(_) => Reply::new(server.output.clone(), request.id, request.name)
                 .fail("Too many commands wait for extensions"),
-            None => handle(server, request),
+            None => {
+                drop(waiting);
+                handle(server, request);
+            }
         }
     }
 

@@ -25,6 +25,8 @@ const REQUEST_MAX: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(250);
 /// A download that no list has shown after so many looks has ended before the first.
 const LOOKS_MIN: usize = 2;
+/// Looks before a model that is not seen to load counts as given up: five seconds.
+const LOADING_LOOKS_MIN: usize = 20;
 
 pub struct Router {
     root: String,
@@ -92,12 +94,22 @@ impl Router {
     /// Loads a model, and waits for it.
     pub fn load(&self, id: &str, cancel: &CancelToken) -> Result<(), String> {
         self.ask("/models/load", Some(id), cancel)?;
+        let (mut looks, mut was_loading) = (0, false);
         self.until(cancel, |models| {
-            let model = models.iter().find(|model| model.id == id);
-            match model {
+            looks += 1;
+            match models.iter().find(|model| model.id == id) {
                 Some(Listed { state: State::Loaded, .. }) => Some(Ok(())),
                 Some(Listed { failure: Some(why), .. }) => Some(Err(format!("{id} was not loaded: {why}"))),
-                _ => None,
+                Some(Listed { state: State::Unloaded, .. }) | None
+                    if was_loading || looks >= LOADING_LOOKS_MIN =>
+                {
+                    Some(Err(format!("{id} was not loaded: the server has given it up")))
+                }
+                Some(Listed { state: State::Unloaded, .. }) | None => None,
+                Some(_) => {
+                    was_loading = true;
+                    None
+                }
             }
         })
     }

@@ -23,8 +23,9 @@ impl Control {
         let mut state = self.state();
         let before = state.tools.clone();
         let problems = state.set_addition(owner, addition);
-        let name = |tool: &Arc<dyn Tool>| tool.info().spec.name.clone();
-        let is_other = !before.iter().map(name).eq(state.tools.iter().map(name));
+        let specs =
+            |tools: &[Arc<dyn Tool>]| tools.iter().map(|tool| tool.info().spec.clone()).collect::<Vec<_>>();
+        let is_other = specs(&before) != specs(&state.tools);
         drop(state);
         if is_other && let Some(ui) = self.ui() {
             ui.show(Change::Tools);
@@ -110,12 +111,17 @@ impl Control {
         self.hooked().0.iter().flat_map(|hooks| hooks.settling()).collect()
     }
 
-    /// Waits a moment for handlers that are being started. An abort ends the wait.
-    pub fn settle_hooks(&self) {
+    /// Begins a wait for handlers that are being started. From now on an abort ends it.
+    pub fn begin_settling(&self) -> CancelToken {
         let cancel = self.0.root.child();
         self.state().asides.push(cancel.clone());
-        self.hooked().0.iter().for_each(|hooks| hooks.settle(&cancel));
-        self.state().asides.retain(|aside| !aside.is(&cancel));
+        cancel
+    }
+
+    /// Waits a moment for handlers that are being started.
+    pub fn settle_hooks(&self, begun: &CancelToken) {
+        self.hooked().0.iter().for_each(|hooks| hooks.settle(begun));
+        self.state().asides.retain(|aside| !aside.is(begun));
     }
 
     /// True while handlers are being started that may add to the session.

@@ -438,16 +438,15 @@ impl Control {
         std::mem::replace(&mut *current, conversation)
     }
 
-    /// Closes the log. No entry may be appended afterwards.
-    pub(super) fn close(&self) -> Result<(), Fatal> {
+    /// Ends the log. No entry may be appended afterwards.
+    pub(super) fn end_log(&self) -> Result<(), Fatal> {
         self.warmer().stop("inactive");
-        let ended = self.log().end();
-        self.let_go();
-        Ok(ended?)
+        Ok(self.log().end()?)
     }
 
-    /// Drops handlers and tools. They may hold the session, which would never be dropped.
-    fn let_go(&self) {
+    /// Ends the log for good, and drops handlers and tools: they may hold the session, which would never be dropped.
+    pub(super) fn close(&self) -> Result<(), Fatal> {
+        let ended = self.end_log();
         let hooks = std::mem::take(&mut *self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner));
         let mut state = self.state();
         let (tools, registered) = (std::mem::take(&mut state.tools), std::mem::take(&mut state.registered));
@@ -455,6 +454,7 @@ impl Control {
         // What they do at their ends may ask for the state.
         drop(state);
         drop((hooks, tools, registered, additions));
+        ended
     }
 
     /// Syncs the entries of a turn to the disk. The log is unlocked during the sync, which may be slow.

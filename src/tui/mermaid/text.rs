@@ -60,7 +60,8 @@ fn unescaped(text: &str) -> String {
         out.push_str(before);
         match escaped(escape) {
             Some((letter, len)) => {
-                out.push(letter);
+                // A decoded line end parts words.
+                out.push(if letter.is_control() { ' ' } else { letter });
                 rest = escape.get(len..).unwrap_or_default();
             }
             None => {

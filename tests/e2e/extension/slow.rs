@@ -73,6 +73,21 @@ fn a_client_is_answered_while_a_prompt_waits_and_an_abort_ends_the_wait() {
 }
 
 #[test]
+fn queries_see_what_is_changed_before_them_and_an_abort_may_come_at_once() {
+    let (world, _server) = world([Reply::text("done")]);
+    install_mute(&world);
+    let mut pi = world.pi().words("--mode rpc --model mock/m1").env("PI_PATIENCE", FOREVER);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    client.send("set_session_name", json!({"name": "Ada"})).unwrap();
+    let state = client.send("get_state", json!({})).unwrap();
+    client.send("prompt", json!({"message": "hi"})).unwrap();
+    client.request("abort", json!({})).unwrap();
+    assert_eq!(client.answer(state).unwrap()["data"]["sessionName"], "Ada");
+    client.close().unwrap();
+}
+
+#[test]
 fn a_client_that_closes_stdin_gets_its_answers() {
     let (world, _server) = world([]);
     install(&world, "slow", &json!({"commands": [{"name": "do"}]}), "");

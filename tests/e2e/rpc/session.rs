@@ -2,6 +2,7 @@
 
 use super::{client, conversation, start, until_text};
 use crate::server::{Reply, Step};
+use crate::world;
 use serde_json::{Value, json};
 
 #[test]
@@ -261,4 +262,31 @@ fn a_name_is_stored_and_told() {
     client.request("set_session_name", json!({"name": " mine "})).unwrap();
     assert_eq!(client.next_event().unwrap(), json!({"type": "session_info_changed", "name": "mine"}));
     assert_eq!(client.state().unwrap().session_name.as_deref(), Some("mine"));
+}
+
+#[test]
+fn a_switch_to_the_own_session_keeps_tools_and_hooks() {
+    let (world, server) = world([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let hooks = json!({"UserPromptSubmit": [{"hooks": [{"type": "command",
+        "command": "if grep -q SECRET; then echo no >&2; exit 2; fi"}]}]});
+    world.write_config("settings.json", &json!({"hooks": hooks, "retry": {"enabled": false}}).to_string());
+    let mut client = client(&world, "--model mock/m1");
+    client.prompt("first").unwrap();
+    client.wait_until_settled().unwrap();
+    let file = client.state().unwrap().session_file.unwrap();
+    let tools = client.request("get_tools", json!({})).unwrap();
+    client.request("switch_session", json!({"sessionPath": file})).unwrap();
+    assert_eq!(client.request("get_tools", json!({})).unwrap(), tools);
+    client.prompt("the SECRET").unwrap();
+    client.prompt("second").unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(server.requests().len(), 2, "what a hook blocks is not sent");
+    // One that cannot be opened any more is refused, and the conversation goes on with all that it has.
+    std::fs::write(&file, "no session at all").unwrap();
+    client.request("switch_session", json!({"sessionPath": file})).unwrap_err();
+    assert_eq!(client.request("get_tools", json!({})).unwrap(), tools);
+    client.prompt("third").unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(server.requests()[2].messages().len(), 6);
+    client.close().unwrap();
 }
