@@ -351,10 +351,7 @@ impl Host for Conductor<'_> {
     }
 
     fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
-        // The next request may go to another model than the one that a virtual model has chosen.
-        if !self.control.models().current().is_virtual() {
-            self.control.keep_warm(&request, &context);
-        }
+        self.control.keep_warm(&request, &context);
         wire::stream(&request.model, context, request.options, cancel)
     }
 

@@ -383,7 +383,7 @@ fn agents_of_other_programs_are_read_when_asked() {
     import("claude").success().stdout_has("is read from now on");
     import("claude").success().stdout_has("is read already");
     import("claude -l --no-approve").fails_with(1).stderr_has("not trusted");
-    import("claude -l --approve").success().stdout_has("is read from now on");
+    import("claude -l --approve").success().stdout_has("is read once the project is trusted");
     let listed = |words: &str| world.pi().words("agents").words(words).run().success().stdout;
     assert!(listed("--approve").contains("ours (project): Ours"));
     assert!(!listed("--no-approve").contains("ours"));

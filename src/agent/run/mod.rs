@@ -299,8 +299,11 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
             host.request(&target)
         }
     };
+    let context = Context { messages: message::to_llm(&messages) };
+    // The conversation would be copied when it grows.
+    drop(messages);
     let mut stream = match request {
-        Ok(request) => host.stream(request, Context { messages: message::to_llm(&messages) }, cancel),
+        Ok(request) => host.stream(request, context, cancel),
         Err(error) => StreamHandle::failed(&target.model, error),
     };
     let mut started = false;

@@ -144,6 +144,9 @@ impl Control {
         if self.config().settings.word(SETTING) == "off" {
             return Err(OFF);
         }
+        if self.models().current().is_virtual() {
+            return Err("the next request may go to another model");
+        }
         if !is_repeatable(model, options.thinking) {
             return Err("request cannot be replayed safely");
         }

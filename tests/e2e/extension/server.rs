@@ -2,7 +2,7 @@
 
 use super::rpc::client;
 use super::{events, install, log};
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::mcp::{SCRIPT, configure};
 use crate::server::{Reply, Server};
 use crate::world;
@@ -64,15 +64,22 @@ fn servers_come_and_go_while_the_session_lives() {
 "#
     );
     let commands = json!([{"name": "bring"}, {"name": "wrong"}, {"name": "take"}]);
-    install(&world, "brings", &json!({"commands": commands, "events": ["mcp_servers_change"]}), &arms);
+    install(
+        &world,
+        "brings",
+        &json!({"commands": commands, "events": ["session_start", "mcp_servers_change"]}),
+        &arms,
+    );
     // A name belongs to the extension that has it.
     install(
         &world,
         "other",
-        &json!({"commands": [{"name": "rob"}]}),
+        &json!({"commands": [{"name": "rob"}], "events": ["session_start"]}),
         &arms.replace("bring\"'*)", "rob\"'*)"),
     );
     let mut client = client(&world);
+    let count = |kind: &str| events(&world).into_iter().filter(|event| event["type"] == kind).count();
+    wait_until("both programs take part", || count("session_start") == 2);
     let mut run = |text: &str| drop(client.request("prompt", json!({"message": text})).unwrap());
     run("/bring");
     run("/wrong");
