@@ -99,8 +99,8 @@ pub struct ToolInfo {
 pub struct Namespace {
     /// The beginning of the names of its tools.
     pub name: String,
-    /// Its name for people.
-    pub alias: String,
+    /// Other names that it is asked for by.
+    pub aliases: Vec<String>,
     pub description: Option<String>,
     /// How its tools go together.
     pub instructions: Option<String>,

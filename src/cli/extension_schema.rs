@@ -50,7 +50,11 @@ const REQUESTS: &[Row] = &[
         "provider: string, stream: string, model: object, messages: object[], thinkingLevel: string, maxTokens?: integer|null, sessionId?: string|null, apiKey?: string|null",
         "{stopReason?: string, usage?: object, errorMessage?: string, responseId?: string}",
     ),
-    ("provider.login", "provider: string", "{access: string, refresh?: string, expires: number, *: any}"),
+    (
+        "provider.login",
+        "provider: string",
+        "{access: string, refresh?: string, expires: number, *: any}|{type: \"api_key\", key: string, *: any}",
+    ),
     (
         "provider.refresh",
         "provider: string, credentials: object",
@@ -58,6 +62,11 @@ const REQUESTS: &[Row] = &[
     ),
     ("provider.key", "provider: string, credentials: object", "{apiKey: string}"),
     ("provider.models", "provider: string, credentials: object, models: object[]", "{models: object[]}"),
+    (
+        "model.route",
+        "provider: string, id: string, model: object, thinkingLevel: string, reason: string, messages: object[], previous?: {model: object, thinkingLevel: string|null}, failed?: {model: object, thinkingLevel: string|null, message: object}, state?: any",
+        "{model: {provider: string, id: string, *: any}, thinkingLevel: string, state?: any}",
+    ),
     ("shutdown", "", "any"),
 ];
 
@@ -141,6 +150,7 @@ const CALLS: &[Row] = &[
         "toolCallId?: string, name: string, arguments?: object, builtin?: boolean",
         "{content: any, isError: boolean, details?: any, structuredContent?: any}",
     ),
+    ("mcp.servers", "", "{servers: {name: string, config: object, extensionPath: string}[]}"),
     ("commands.list", "", "{commands: object[]}"),
     (
         "exec",
@@ -159,7 +169,7 @@ const CALLS: &[Row] = &[
     ),
     (
         "auth.prompt",
-        "provider: string, message: string, placeholder?: string, options?: {id: string, label: string, *: any}[]",
+        "provider: string, message: string, type?: string, placeholder?: string, options?: {id: string, label: string, *: any}[]",
         "{value: string|null}",
     ),
     ("auth.progress", "provider: string, message: string", "null"),

@@ -11,6 +11,7 @@ use crate::models::resolve;
 use crate::models::resolve::{Scoped, Start, Wanted};
 use crate::resources::settings::Settings;
 use crate::runtime::config::Inputs;
+use crate::runtime::overrides::ModelOverrides;
 use crate::runtime::service::Services;
 use crate::session::context::SessionContext;
 use std::sync::Arc;
@@ -37,7 +38,8 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
     let wants_tools = launch.over.tools.any();
     let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
     let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
-    let stored = context.model.as_ref().filter(|_| !context.messages.is_empty());
+    let stored = context.models.used(|stored| inputs.services.is_virtual(stored)).cloned();
+    let stored = stored.filter(|_| !context.messages.is_empty());
     // Models that models.json gives to `llama.cpp` are not looked for.
     let has_own = !inputs.services.registry.models_of(local::LLAMA_CPP).is_empty();
     let is_local =
@@ -50,7 +52,8 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
         || names_local(over.provider.as_deref())
         || over.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
         || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| is_local(provider)));
-    let asks_local = is_named || (wanted.is_none() && stored.is_some_and(|model| is_local(&model.provider)));
+    let asks_local =
+        is_named || (wanted.is_none() && stored.as_ref().is_some_and(|model| is_local(&model.provider)));
     let mut found = asks_local.then(|| find_local(&mut inputs.services, is_named));
     let is_wanted = names_local(wanted) || names_local(over.provider.as_deref());
     // A client asks for the models that there are, and for a change to one of them.
@@ -65,7 +68,7 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
             thinking: over.thinking,
         },
         scope: &scope,
-        session: stored.map(|model| (model.provider.as_str(), model.id.as_str())),
+        session: stored.as_ref().map(|model| (model.provider.as_str(), model.id.as_str())),
         saved: saved.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str())),
     };
     let mut choice = match &found {
@@ -95,6 +98,31 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
         }
     };
     Ok(Choice { scope, ..choice })
+}
+
+/// True if the command line, the session or the settings name a model that is not known.
+pub fn names_unknown(over: &ModelOverrides, inputs: &Inputs, context: &SessionContext) -> bool {
+    let (services, settings) = (&inputs.services, &inputs.settings);
+    let registry = &services.registry;
+    let named = over.model.as_deref().and_then(|name| name.split_once('/'));
+    let providers =
+        [over.provider.as_deref(), named.map(|(provider, _)| provider), settings.default_provider()];
+    let known = registry.providers();
+    if providers.iter().flatten().any(|name| !known.contains(name)) {
+        return true;
+    }
+    let stored = [&context.models.last, &context.models.chosen].into_iter().flatten();
+    let stored = stored.map(|model| (model.provider.as_str(), model.id.as_str()));
+    let mut exact = stored.chain(settings.default_provider().zip(settings.default_model()));
+    if exact.any(|(provider, id)| registry.find(provider, id).is_none()) {
+        return true;
+    }
+    let usable = |provider: &str| services.usable(provider);
+    let wanted = Wanted { provider: over.provider.as_deref(), model: over.model.as_deref(), thinking: None };
+    // A name that only the provider may know is found with a warning.
+    let is_found =
+        || resolve::resolve(registry, &usable, wanted).is_ok_and(|choice| choice.warning.is_none());
+    over.model.is_some() && !is_found()
 }
 
 /// Asks local servers for their models, and adds these to the registry. With `is_asked_for`, servers of other

@@ -427,7 +427,7 @@ impl Launch {
         log.hide(inputs.services.vault().clone());
         let context = log.context();
         log.take_notices().iter().for_each(report::warning);
-        self.lend_providers(&mut inputs, &context, cancel);
+        self.lend_models(&mut inputs, &context, cancel);
         let choice = model::choose(self, &mut inputs, &context)?;
         let thinking = model::thinking(self.over.model.thinking, &inputs.settings, &context, &choice);
         let model = self.address(&mut inputs.services, choice.model);
@@ -449,18 +449,13 @@ impl Launch {
         Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools, absent })
     }
 
-    /// Adds the providers that extensions have registered. Waits for them if a model is named whose provider is not
-    /// known otherwise.
-    fn lend_providers(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
+    /// Adds the models that extensions have registered. Waits for them if a model is named that is not known
+    /// otherwise.
+    fn lend_models(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
         let Some(extensions) = &self.extensions else { return };
-        let over = &self.over.model;
-        let named = over.model.as_deref().and_then(|name| name.split_once('/')).map(|(provider, _)| provider);
-        let stored = context.model.as_ref().map(|model| model.provider.as_str());
-        let wanted = [over.provider.as_deref(), named, stored, inputs.settings.default_provider()];
-        let known = inputs.services.registry.providers();
-        let waits = wanted.iter().flatten().any(|name| !known.contains(name));
-        let providers = extensions.providers(waits, cancel);
-        inputs.services.lend(providers);
+        let waits = model::names_unknown(&self.over.model, inputs, context);
+        let models = extensions.models(waits, cancel);
+        inputs.services.lend(models);
     }
 
     /// Returns the watch of the working folder, if what commands change should be undone.

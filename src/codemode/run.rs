@@ -9,7 +9,7 @@ use super::models;
 use super::search::{self, Document};
 use super::source::Options;
 use super::store;
-use crate::agent::tool::{Invocation, Tool, ToolInfo, ToolOutput};
+use crate::agent::tool::{Invocation, Namespace, Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::base::thread::Thread;
@@ -386,11 +386,8 @@ impl Script<'_> {
         }
         let name = given.first().and_then(Value::as_str).ok_or_else(|| format!("{what}() takes a string"))?;
         let id = declare::identifier(name);
-        let is_meant = |info: &ToolInfo| {
-            info.namespace.as_ref().is_some_and(|namespace| {
-                [&namespace.name, &namespace.alias].iter().any(|known| declare::identifier(known) == id)
-            })
-        };
+        let is_meant =
+            |info: &ToolInfo| info.namespace.as_ref().is_some_and(|namespace| is_called(namespace, &id));
         let infos = self.tools.iter().map(|tool| tool.info());
         let entry = |info: &ToolInfo| json!({"name": declare::identifier(&info.spec.name), "description": declare::sample(info)});
         match what {
@@ -426,9 +423,7 @@ impl Script<'_> {
                 let namespace = options.get("namespace").and_then(Value::as_str).map(declare::identifier);
                 let is_in = |info: &&ToolInfo| match (&namespace, &info.namespace) {
                     (None, _) => true,
-                    (Some(wanted), Some(own)) => {
-                        [&own.name, &own.alias].iter().any(|known| declare::identifier(known) == *wanted)
-                    }
+                    (Some(wanted), Some(own)) => is_called(own, wanted),
                     (Some(_), None) => false,
                 };
                 let infos: Vec<&ToolInfo> = infos.filter(is_in).collect();
@@ -445,6 +440,12 @@ impl Script<'_> {
         let details = lock(&self.calls).details();
         (self.call.update)(ToolOutput { details: Some(details), ..ToolOutput::default() });
     }
+}
+
+/// True if `id` is a name of the namespace, as scripts write it.
+fn is_called(namespace: &Namespace, id: &str) -> bool {
+    let mut names = std::iter::once(&namespace.name).chain(&namespace.aliases);
+    names.any(|name| declare::identifier(name) == id)
 }
 
 fn image_of(block: &Block) -> Option<(&str, &str)> {

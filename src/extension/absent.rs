@@ -4,9 +4,9 @@ use crate::base::cancel::CancelToken;
 use crate::base::feature;
 use crate::resources::dirs::Dirs;
 use crate::resources::package::Package;
-use crate::runtime::addition::Provider;
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
+use crate::runtime::lent::LentModels;
 use crate::runtime::ui::{Asker, Problem};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ impl Extensions {
 
     pub fn attach(self: &Arc<Self>, _: &Control) {}
 
-    pub fn providers(&self, _: bool, _: &CancelToken) -> Vec<Provider> {
-        Vec::new()
+    pub fn models(&self, _: bool, _: &CancelToken) -> LentModels {
+        LentModels::default()
     }
 
     pub fn differ(&self, _: &About, _: &[Found]) -> bool {

@@ -6,6 +6,7 @@ use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::runtime::hook::{Fold, Hooks};
+use crate::runtime::lent::SERVERS_CHANGED;
 use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ const NEWS: &[&str] = &[
     "theme_changed",
     "after_provider_response",
     "provider_stream_event",
+    SERVERS_CHANGED,
 ];
 
 impl Extensions {
@@ -130,6 +132,7 @@ impl Hooks for Extensions {
 
     fn before_prompt(&self, _cancel: &CancelToken) {
         self.report_missing();
+        self.report_unconnected();
     }
 
     fn is_to_come(&self) -> bool {

@@ -33,6 +33,7 @@ const FILES: &[(&str, Packed)] = &[
     ("pi-ai.mjs", packed!("src/extension/host/pi-ai.mjs")),
     ("pi-coding-agent.mjs", packed!("src/extension/host/pi-coding-agent.mjs")),
     ("pi-tui.mjs", packed!("src/extension/host/pi-tui.mjs")),
+    ("provider-object.mjs", packed!("src/extension/host/provider-object.mjs")),
     (ENTRY, packed!("src/extension/host/start.mjs")),
     ("text.mjs", packed!("src/extension/host/text.mjs")),
     ("theme.mjs", packed!("src/extension/host/theme.mjs")),

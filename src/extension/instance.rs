@@ -3,10 +3,11 @@
 use super::component::Remote;
 use super::connection::Connection;
 use super::find::Found;
-use super::registration::Registration;
+use super::registration::{Registration, ServerEntry};
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::Owner;
+use crate::runtime::lent::RegisteredServer;
 use crate::runtime::nested_calls::Calls;
 use crate::runtime::ui::Change;
 use crate::tools::truncate::size;
@@ -67,6 +68,8 @@ struct State {
     completers: Vec<String>,
     /// What takes from the screen what it shows there, by places.
     shown: BTreeMap<String, Change>,
+    /// MCP servers that were reported as not connected.
+    unconnected: HashSet<String>,
     /// It has no part in the session any more.
     is_retired: bool,
 }
@@ -97,6 +100,24 @@ impl Instance {
 
     pub(super) fn owner(&self) -> Owner {
         Owner { rank: self.rank, name: self.found.path.to_string_lossy().into_owned() }
+    }
+
+    /// The MCP servers that it brings.
+    pub(super) fn servers(&self) -> Vec<RegisteredServer> {
+        let extension_path = self.found.path.to_string_lossy().into_owned();
+        let server = |entry: &ServerEntry| RegisteredServer {
+            name: entry.name.clone(),
+            config: entry.config.clone(),
+            extension_path: extension_path.clone(),
+        };
+        self.registration().servers.iter().map(server).collect()
+    }
+
+    /// Names of its MCP servers that were not reported as not connected before.
+    pub(super) fn unreported_servers(&self) -> Vec<String> {
+        let names = self.servers().into_iter().map(|server| server.name);
+        let mut state = self.state();
+        names.filter(|name| state.unconnected.insert(name.clone())).collect()
     }
 
     /// True while it waits to be used.
@@ -215,7 +236,19 @@ impl Instance {
             None => self.end_text(),
         };
         text.push_str(&format!("  {state}\n"));
-        let Registration { tools, commands, flags, shortcuts, events, .. } = &*self.registration();
+        let Registration {
+            tools,
+            commands,
+            flags,
+            shortcuts,
+            events,
+            providers,
+            virtual_models,
+            servers,
+            ..
+        } = &*self.registration();
+        let text_of = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        let full = |entry: &Value| format!("{}/{}", text_of(entry, "provider"), text_of(entry, "id"));
         let rows = [
             ("tools", join(tools.iter().map(|tool| tool.info.spec.name.clone()))),
             ("commands", join(commands.iter().map(|command| format!("/{}", command.name)))),
@@ -227,6 +260,9 @@ impl Instance {
                 })),
             ),
             ("shortcuts", join(shortcuts.iter().map(|shortcut| shortcut.key.clone()))),
+            ("providers", join(providers.iter().map(|provider| text_of(provider, "name")))),
+            ("virtual models", join(virtual_models.iter().map(full))),
+            ("MCP servers", join(servers.iter().map(|server| server.name.clone()))),
             ("events", join(events.iter().map(|subscription| subscription.event.clone()))),
         ];
         for (kind, names) in rows.iter().filter(|(_, names)| !names.is_empty()) {

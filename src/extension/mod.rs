@@ -22,9 +22,10 @@ mod tool;
 
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use crate::runtime::addition::{Addition, Provider, SlashCommand};
+use crate::runtime::addition::{Addition, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
+use crate::runtime::lent::{LentModels, SERVERS_CHANGED};
 use crate::runtime::service::{self, Services};
 use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
@@ -173,12 +174,14 @@ impl Extensions {
         self.instances().iter().map(|instance| instance.describe()).collect()
     }
 
-    /// The providers that are registered. With `waits` all extensions are waited for before, until `cancel` is cancelled.
-    pub fn providers(self: &Arc<Self>, waits: bool, cancel: &CancelToken) -> Vec<Provider> {
+    /// The models that are registered. With `waits` all extensions are waited for before, until `cancel` is cancelled.
+    pub fn models(self: &Arc<Self>, waits: bool, cancel: &CancelToken) -> LentModels {
         if waits {
             self.await_all_started(cancel);
         }
-        self.instances().iter().flat_map(|instance| provider::providers(&self.member(instance)).0).collect()
+        let mut models = LentModels::default();
+        self.instances().iter().for_each(|instance| models.add(provider::models(&self.member(instance)).0));
+        models
     }
 
     /// Asks all handlers of an event about trust, one after another. The first that says yes or no decides.
@@ -237,7 +240,7 @@ impl Extensions {
         let registration = instance.registration();
         let tools = registration.tools.iter().map(|entry| tool::tool(self, instance, entry));
         let member = self.member(instance);
-        let (providers, problems) = provider::providers(&member);
+        let (models, problems) = provider::models(&member);
         problems.iter().for_each(|problem| self.report(instance, "register", problem));
         let commands = registration.commands.iter().map(|entry| tool::command(self, instance, entry));
         let addition = Addition {
@@ -252,18 +255,39 @@ impl Extensions {
             renderer: render::renderer(&member),
             completers: render::completers(&member, instance.completers()),
             arranger: None,
-            providers,
+            models,
+            servers: instance.servers(),
             source: instance.found.source.clone(),
         };
         if instance.is_retired() {
             return;
         }
+        let servers = control.registered_servers();
         for problem in control.set_addition(instance.owner(), addition) {
             self.report(instance, "register", &problem);
+        }
+        // Those that are there when the session begins are no news.
+        if self.state().opening.is_some() && servers != control.registered_servers() {
+            let fields = || json!({"servers": control.registered_servers()});
+            control.hooked().tell(SERVERS_CHANGED, fields, control.root());
         }
         // It may have been retired meanwhile.
         if instance.is_retired() {
             control.remove_addition(&instance.owner());
+        }
+    }
+
+    /// Reports MCP servers that nothing connects to, once each.
+    fn report_unconnected(&self) {
+        if self.control.get().is_none_or(|control| control.hooked().wants(SERVERS_CHANGED)) {
+            return;
+        }
+        for instance in self.instances() {
+            for name in instance.unreported_servers() {
+                let text =
+                    format!("The MCP server \"{name}\" is not connected: MCP servers are switched off");
+                self.report(&instance, "register", &text);
+            }
         }
     }
 

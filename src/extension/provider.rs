@@ -1,4 +1,4 @@
-//! Providers of extensions: their models, and answers that an extension streams.
+//! Providers of extensions: their models, and answers that an extension streams. Virtual models of extensions.
 
 use super::connection::Failed;
 use super::member::Member;
@@ -6,8 +6,9 @@ use super::registration::changes_models;
 use super::sign_in::RemoteSignIn;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
+use crate::llm::model::Model;
 use crate::llm::options::Outside;
-use crate::runtime::addition::Provider;
+use crate::runtime::lent::{self, LentModels, Provider, Router, VirtualModel};
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 use std::fmt;
@@ -32,8 +33,51 @@ impl fmt::Debug for RemoteProvider {
     }
 }
 
+/// Chooses models with an extension.
+struct RemoteRouter(Arc<dyn Member>);
+
+impl Router for RemoteRouter {
+    fn route(&self, mut request: Value, cancel: &CancelToken) -> Result<Value, String> {
+        let member = &self.0;
+        request["extension"] = member.id().into();
+        let asked =
+            member.connection().and_then(|connection| connection.ask("model.route", request, None, cancel));
+        asked.map_err(|failed| explain(member, failed))
+    }
+}
+
+/// The models of an instance, and what is wrong with others.
+pub fn models(member: &Arc<dyn Member>) -> (LentModels, Vec<String>) {
+    let (providers, mut problems) = providers(member);
+    let registry = member.services().registry;
+    let is_physical =
+        |model: &Model| registry.find(&model.provider, &model.id).is_some_and(|known| !known.is_virtual());
+    let mut virtual_models = Vec::new();
+    for entry in &member.registration().virtual_models {
+        match lent::virtual_model(entry) {
+            Ok(model) if is_physical(&model) => problems.push(format!(
+                "The virtual model {}/{} has the name of a model that there is",
+                model.provider, model.id
+            )),
+            Ok(model) => {
+                virtual_models.push(VirtualModel { model, router: Arc::new(RemoteRouter(member.clone())) });
+            }
+            Err(why) => problems.push(why),
+        }
+    }
+    (LentModels { providers, virtual_models }, problems)
+}
+
+/// Why an extension did not answer.
+fn explain(member: &Arc<dyn Member>, failed: Failed) -> String {
+    match failed {
+        Failed::Over(how) => format!("the extension {} {how}", member.name()),
+        failed => failed.to_string(),
+    }
+}
+
 /// The providers of an instance, and what is wrong with others.
-pub fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
+fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
     let (mut providers, mut problems) = (Vec::new(), Vec::new());
     for entry in &member.registration().providers {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
@@ -119,10 +163,7 @@ impl Outside for RemoteProvider {
             }
         });
         self.member.leave(&stream);
-        let answer = answered.map_err(|failed| match failed {
-            Failed::Over(how) => format!("the extension {} {how}", self.member.name()),
-            failed => failed.to_string(),
-        })?;
+        let answer = answered.map_err(|failed| explain(&self.member, failed))?;
         Ok(last_event(&answer))
     }
 }

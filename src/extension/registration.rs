@@ -1,10 +1,12 @@
 //! What an extension registers, as it is written in messages and manifests.
 
-use crate::agent::tool::{Exposure, Serves, ToolInfo};
+use crate::agent::tool::{Exposure, Namespace, Serves, ToolInfo};
 use crate::base::json::json;
 use crate::llm::message::{Extra, ToolSpec};
+use crate::runtime::lent;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What one instance has registered so far.
@@ -20,6 +22,10 @@ pub struct Registration {
     pub renderers: Renderers,
     /// Providers with their models, as in `models.json`.
     pub providers: Vec<Value>,
+    /// MCP servers, as in `mcp.json`.
+    pub servers: Vec<ServerEntry>,
+    /// Virtual models, as they are written.
+    pub virtual_models: Vec<Value>,
     /// Calls of any tool are drawn by it.
     pub tool_renderers: bool,
     /// The surfaces whose Markdown it changes before it is shown.
@@ -45,6 +51,13 @@ pub struct ToolEntry {
     pub renders: Vec<String>,
     pub prepares: bool,
     pub timeout: Option<Duration>,
+}
+
+/// An MCP server that an extension brings.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ServerEntry {
+    pub name: String,
+    pub config: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -116,6 +129,7 @@ struct ToolForm {
     exposure: Option<String>,
     output_schema: Option<Value>,
     default_active: Option<bool>,
+    namespace: Option<NamespaceForm>,
     #[serde(default)]
     annotations: Map<String, Value>,
     #[serde(default)]
@@ -123,6 +137,15 @@ struct ToolForm {
     #[serde(default)]
     renders: Vec<String>,
     timeout_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct NamespaceForm {
+    name: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    description: Option<String>,
+    instructions: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -162,6 +185,7 @@ impl Registration {
         put(&mut self.flags, new.flags, |entry| &entry.name);
         put(&mut self.shortcuts, new.shortcuts, |entry| &entry.key);
         put(&mut self.events, new.events, |entry| &entry.event);
+        put(&mut self.servers, new.servers, |entry| &entry.name);
         put(&mut self.prompt, new.prompt, |(name, _)| name);
         self.prompt.retain(|(name, _)| !gone.contains(name));
         if fields.get("renderers").is_some() {
@@ -174,6 +198,10 @@ impl Registration {
         for provider in new.providers {
             self.providers.retain(|known| known["name"] != provider["name"]);
             self.providers.push(provider);
+        }
+        for model in new.virtual_models {
+            self.virtual_models.retain(|known| !is_same_model(known, &model));
+            self.virtual_models.push(model);
         }
         Ok(())
     }
@@ -190,8 +218,15 @@ impl Registration {
         self.shortcuts.retain(|entry| !named("shortcuts", &entry.key));
         self.events.retain(|entry| !named("events", &entry.event));
         self.prompt.retain(|(name, _)| !named("prompt", name));
+        self.servers.retain(|entry| !named("mcpServers", &entry.name));
         self.providers.retain(|entry| !named("providers", entry["name"].as_str().unwrap_or_default()));
+        let models = fields["virtualModels"].as_array().map(Vec::as_slice).unwrap_or_default();
+        self.virtual_models.retain(|known| !models.iter().any(|model| is_same_model(known, model)));
     }
+}
+
+fn is_same_model(a: &Value, b: &Value) -> bool {
+    a["provider"] == b["provider"] && a["id"] == b["id"]
 }
 
 fn put<T>(known: &mut Vec<T>, new: Vec<T>, name: impl Fn(&T) -> &String) {
@@ -222,6 +257,11 @@ fn parts(fields: &Value) -> Result<Parts, String> {
     registration.providers = list::<Value>(fields, "providers")?;
     for provider in &registration.providers {
         check_name("provider", provider["name"].as_str().unwrap_or_default())?;
+    }
+    registration.servers = list(fields, "mcpServers")?;
+    registration.virtual_models = list(fields, "virtualModels")?;
+    for model in &registration.virtual_models {
+        lent::virtual_model(model).map_err(|why| format!("\"virtualModels\": {why}"))?;
     }
     for TransformerForm { message_types } in list(fields, "markdownTransformers")? {
         let usual = || TRANSFORMED.iter().map(|name| (*name).to_owned()).collect();
@@ -299,7 +339,10 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         reads_only: form.annotations.get("readOnlyHint") == Some(&Value::Bool(true)),
         exposure,
         starts_inactive: form.default_active == Some(false),
-        namespace: None,
+        namespace: form.namespace.map(|form| {
+            let NamespaceForm { name, aliases, description, instructions } = form;
+            Arc::new(Namespace { name, aliases, description, instructions })
+        }),
         result: form.output_schema.filter(Value::is_object),
     };
     Ok(ToolEntry {

@@ -60,15 +60,19 @@ impl RemoteSignIn {
 
     /// The credential that the extension gave, as an entry of auth.json.
     fn entry(&self, answer: Value) -> Result<Entry, StreamError> {
+        let is_key = answer["type"] == "api_key" && answer["key"].is_string();
+        let is_account = answer["access"].is_string() && answer["expires"].is_number();
         match answer {
-            Value::Object(mut entry) if entry["access"].is_string() && entry["expires"].is_number() => {
+            Value::Object(entry) if is_key => Ok(entry),
+            Value::Object(mut entry) if is_account => {
                 entry.insert("type".into(), "oauth".into());
                 Ok(entry)
             }
             _ => {
                 let name = self.member.name();
-                let text =
-                    format!("the extension {name} gave a credential without \"access\" and \"expires\"");
+                let text = format!(
+                    "the extension {name} gave a credential without \"access\" and \"expires\", or a \"key\""
+                );
                 Err(StreamError::new(ErrorKind::Auth, text))
             }
         }

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+/// The api of models that choose another model for each request.
+pub const VIRTUAL_API: &str = "pi-virtual";
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
@@ -205,6 +208,11 @@ impl Model {
 
     pub fn is_none(&self) -> bool {
         self.provider.is_empty()
+    }
+
+    /// True if a program chooses another model for each request.
+    pub fn is_virtual(&self) -> bool {
+        self.api == VIRTUAL_API
     }
 
     pub fn takes_images(&self) -> bool {

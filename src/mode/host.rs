@@ -2,8 +2,8 @@
 //! settings.
 
 use crate::runtime::CancelToken;
-use crate::runtime::addition::{Lend, LentServer};
 use crate::runtime::backend::Over;
+use crate::runtime::lent::{Lend, LentServer};
 use crate::runtime::session::Session;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -66,6 +66,8 @@ pub struct Registry {
     newer: Arc<remote::Store>,
     /// Providers of other programs, which come before those of the file.
     lent: Arc<Vec<(String, ProviderConfig)>>,
+    /// Virtual models of other programs. They hide models with their ids.
+    virtual_models: Arc<Vec<Model>>,
     /// Models found at run time by provider, in order of arrival.
     added: Vec<(String, Vec<Model>)>,
     /// The ids that an account may use, for providers whose sign-in lists them.
@@ -111,6 +113,11 @@ impl Registry {
         self.lent = Arc::new(providers);
     }
 
+    /// Replaces the virtual models that other programs have registered.
+    pub fn lend_virtual(&mut self, models: Vec<Model>) {
+        self.virtual_models = Arc::new(models);
+    }
+
     /// Replaces the models found at run time by those of `other`.
     pub fn add_found_by(&mut self, other: &Self) {
         self.added.clone_from(&other.added);
@@ -140,7 +147,9 @@ impl Registry {
         let own = self.lent.iter().chain(&self.file.providers);
         let own = own.filter(|(_, config)| !config.models.is_empty());
         let own = own.map(|(name, _)| name.as_str());
-        for name in own.chain(self.added.iter().map(|(name, _)| name.as_str())) {
+        let added = self.added.iter().map(|(name, _)| name.as_str());
+        let added = added.chain(self.virtual_models.iter().map(|model| model.provider.as_str()));
+        for name in own.chain(added) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -207,7 +216,9 @@ impl Registry {
 
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
         let provider = provider_id(provider);
-        let model = if self.provider_config(provider).is_some() {
+        let model = if let Some(model) = self.virtual_of(provider).find(|model| model.id == id) {
+            Some(model.clone())
+        } else if self.provider_config(provider).is_some() {
             self.compose(provider).into_iter().find(|model| model.id == id)
         } else {
             let added = self.added_of(provider).iter().find(|model| model.id == id);
@@ -232,7 +243,7 @@ impl Registry {
     /// name: the provider then decides.
     pub fn is_offered(&self, provider: &str, id: &str) -> bool {
         let allowed = self.allowed.get(provider);
-        allowed.is_none_or(|ids| ids.contains(id))
+        allowed.is_none_or(|ids| ids.contains(id)) || self.virtual_of(provider).any(|model| model.id == id)
     }
 
     /// The models of a provider that the user's account includes, as far as known.
@@ -256,7 +267,8 @@ impl Registry {
         };
         let as_built = self.provider_config(provider).is_none()
             && self.added_of(provider).is_empty()
-            && self.newer.of(provider).is_empty();
+            && self.newer.of(provider).is_empty()
+            && !self.has_virtual(provider);
         if !as_built {
             let models = self.compose(provider);
             return models.iter().map(|model| name(&model.id, &model.name)).collect();
@@ -276,7 +288,23 @@ impl Registry {
         found.map_or(&[], |(_, models)| models)
     }
 
+    /// True if other programs have registered virtual models of a provider.
+    pub fn has_virtual(&self, provider: &str) -> bool {
+        self.virtual_of(provider).next().is_some()
+    }
+
+    fn virtual_of(&self, provider: &str) -> impl Iterator<Item = &Model> {
+        self.virtual_models.iter().filter(move |model| model.provider == provider)
+    }
+
     fn compose(&self, provider: &str) -> Vec<Model> {
+        let mut models = self.compose_physical(provider);
+        models.retain(|model| !self.virtual_of(provider).any(|known| known.id == model.id));
+        models.extend(self.virtual_of(provider).cloned());
+        models
+    }
+
+    fn compose_physical(&self, provider: &str) -> Vec<Model> {
         let section = Section::of(provider).filter(|_| !self.newer.replaces(provider));
         let mut models = section.map_or_else(Vec::new, |section| section.models());
         for model in self.newer.of(provider).iter().chain(self.added_of(provider)) {
@@ -313,6 +341,7 @@ fn replace_or_push(models: &mut Vec<Model>, model: Model) {
 mod tests {
     use super::*;
     use crate::base::testing::TempDir;
+    use crate::llm::model::VIRTUAL_API;
 
     /// A registry with this `models.json`, which must be valid.
     fn registry(models_json: &str) -> Registry {
@@ -362,6 +391,28 @@ mod tests {
         assert!(registry.find("nope", "nope").is_none());
         assert!(registry.models_of("nope").is_empty());
         assert!(registry.provider_config("anthropic").is_none());
+    }
+
+    #[test]
+    fn a_virtual_model_hides_one_with_its_id_and_needs_no_other() {
+        let mut registry = registry(r#"{"providers": {}}"#);
+        let count = registry.models_of("anthropic").len();
+        let virtual_model =
+            |provider: &str, id: &str| Model { api: VIRTUAL_API.into(), ..model(provider, id) };
+        registry.lend_virtual(vec![
+            virtual_model("router", "auto"),
+            virtual_model("anthropic", "auto"),
+            virtual_model("anthropic", "claude-opus-4-8"),
+        ]);
+        assert_consistent(&registry);
+        assert!(registry.find("anthropic", "claude-opus-4-8").unwrap().is_virtual());
+        assert_eq!(registry.models_of("anthropic").len(), count + 1);
+        assert_eq!(registry.models_of("router").len(), 1);
+        // The models of an account are no matter of a virtual one.
+        registry.set_allowed([("anthropic".to_owned(), HashSet::new())].into());
+        let offered: Vec<String> =
+            registry.offered_of("anthropic").iter().map(|one| one.id.clone()).collect();
+        assert_eq!(offered, ["auto", "claude-opus-4-8"]);
     }
 
     #[test]

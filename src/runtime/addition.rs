@@ -5,14 +5,12 @@
 //! conversation has recorded.
 
 use super::config::Config;
+use super::lent::{LentModels, RegisteredServer};
 use super::selection::ToolOverrides;
 use super::selection::{self, Selection};
 use crate::agent::tool::{Exposure, Tool, ToolInfo};
-use crate::auth::oauth::LentSignIn;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use crate::llm::options::Outside;
-use crate::models::config::{self, ProviderConfig};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -29,16 +27,11 @@ pub struct Addition {
     pub renderer: Option<Arc<dyn Renderer>>,
     pub completers: Vec<Arc<dyn Completer>>,
     pub arranger: Option<Arc<dyn Arranger>>,
-    pub providers: Vec<Provider>,
+    pub models: LentModels,
+    pub servers: Vec<RegisteredServer>,
     /// The `sourceInfo` that other programs are told.
     pub source: Value,
 }
-
-/// Name and entry of an MCP server that a client lends to a session, in the form of `mcp.json`.
-pub type LentServer = (String, Map<String, Value>);
-
-/// Replaces the MCP servers that a client lends to a session.
-pub type Lend = Arc<dyn Fn(Vec<LentServer>) + Send + Sync>;
 
 /// The rank of additions that belong to the program itself. A tool of another owner takes the place of theirs.
 pub const OWN: usize = usize::MAX;
@@ -73,34 +66,6 @@ pub trait Arranger: Send + Sync {
     /// Replaces tools of `active` by ones that are declared otherwise. `all` are the tools of the session. Gives the
     /// names of active tools that no request declares. Called while the session is locked.
     fn arrange(&self, active: &mut [Arc<dyn Tool>], all: &[Arc<dyn Tool>], config: &Config) -> Vec<String>;
-}
-
-/// A provider with its models.
-#[derive(Clone)]
-pub struct Provider {
-    pub name: String,
-    /// As in `models.json`.
-    pub config: ProviderConfig,
-    /// The registration that `config` was read from, to see whether something has changed.
-    pub entry: Value,
-    /// Answers the requests to its models; otherwise they go to its URL.
-    pub outside: Option<Arc<dyn Outside>>,
-    pub sign_in: Option<Arc<dyn LentSignIn>>,
-}
-
-impl Provider {
-    /// Reads a registration: an entry of `models.json`, with a `name`.
-    pub fn read(entry: Value) -> Result<Self, String> {
-        let name = entry["name"].as_str().unwrap_or_default().to_owned();
-        let config = config::lent(&name, &entry).map_err(|why| format!("Provider \"{name}\": {why}"))?;
-        Ok(Self { name, config, entry, outside: None, sign_in: None })
-    }
-}
-
-impl PartialEq for Provider {
-    fn eq(&self, other: &Self) -> bool {
-        self.entry == other.entry
-    }
 }
 
 /// Draws parts of the conversation in place of the program.
@@ -187,6 +152,14 @@ impl Additions {
             }
             holder.is_none()
         });
+        addition.servers.retain(|server| {
+            let holder = self.servers().find(|known| known.name == server.name);
+            if let Some(holder) = holder {
+                let name = &server.name;
+                problems.push(format!("MCP server \"{name}\" conflicts with {}", holder.extension_path));
+            }
+            holder.is_none()
+        });
         let new = names(&addition).into_iter().filter(|name| !before.contains(name)).collect();
         let at = self.0.partition_point(|(known, _)| *known < owner);
         self.0.insert(at, (owner, addition));
@@ -239,8 +212,14 @@ impl Additions {
         arrangers.flat_map(|arranger| arranger.arrange(active, all, config)).collect()
     }
 
-    pub fn providers(&self) -> Vec<Provider> {
-        self.0.iter().flat_map(|(_, addition)| addition.providers.iter().cloned()).collect()
+    pub fn models(&self) -> LentModels {
+        let mut all = LentModels::default();
+        self.0.iter().for_each(|(_, addition)| all.add(addition.models.clone()));
+        all
+    }
+
+    pub fn servers(&self) -> impl Iterator<Item = &RegisteredServer> {
+        self.0.iter().flat_map(|(_, addition)| &addition.servers)
     }
 
     pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {

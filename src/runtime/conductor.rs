@@ -13,9 +13,10 @@ use super::outcome;
 use super::retry;
 use super::tap::HookTap;
 use super::todo;
+use super::virtual_model::{self, Occasion, Unrouted};
 use crate::agent::event::AgentEvent;
-use crate::agent::message::{AgentMessage, CustomMessage};
-use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request};
+use crate::agent::message::{self, AgentMessage, CustomMessage};
+use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request, Routed, Target};
 use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -24,6 +25,7 @@ use crate::llm::event::StreamError;
 use crate::llm::message::{
     AssistantMessage, Content, Extra, StopReason, SystemMessage, ToolCall, ToolReference, now_ms,
 };
+use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::stream::StreamHandle;
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
@@ -41,6 +43,8 @@ pub(super) struct Conductor<'a> {
     pub config: &'a Config,
     pub compaction: &'a mut compaction::State,
     pub ended_by: &'a mut Option<String>,
+    /// The failed answer that the next request repeats.
+    pub failed: Option<Arc<AssistantMessage>>,
     /// Why the last request failed; `None` after a request that succeeded.
     pub failure: &'a mut Option<String>,
     pub listener: Listener<'a>,
@@ -65,10 +69,15 @@ pub(super) struct Conductor<'a> {
 
 impl Conductor<'_> {
     pub fn compactor(&mut self, agent: &Agent) -> Compactor<'_> {
+        self.compactor_of(agent.model.clone(), agent.thinking)
+    }
+
+    fn compactor_of(&mut self, model: Arc<Model>, thinking: ThinkingLevel) -> Compactor<'_> {
         Compactor {
             control: self.control,
-            model: agent.model.clone(),
-            thinking: agent.thinking,
+            limiting: self.control.models().limiting(),
+            model,
+            thinking,
             services: &self.config.services,
             state: self.compaction,
             outputs: &*self.config.workspace.outputs,
@@ -252,7 +261,11 @@ impl Host for Conductor<'_> {
             *self.compaction = compaction::State::default();
         }
         *agent = self.control.agent();
-        self.compactor(agent).check(Moment::BetweenTurns).map(drop)
+        match agent.model.is_virtual() {
+            // It is checked when the model of the request is chosen.
+            true => Ok(()),
+            false => self.compactor(agent).check(Moment::BetweenTurns).map(drop),
+        }
     }
 
     fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
@@ -298,16 +311,50 @@ impl Host for Conductor<'_> {
         Ok(())
     }
 
-    fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
+    fn route(&mut self, target: &mut Target, messages: &[AgentMessage]) -> Result<Routed, Fatal> {
+        let failed = self.failed.take();
+        if !target.model.is_virtual() {
+            return Ok(Routed::Ready);
+        }
+        let state = virtual_model::state_of(&self.control.log(), &target.model);
+        let request = Unrouted {
+            thinking: target.thinking,
+            occasion: Occasion::of(messages, failed.is_some()),
+            failed: failed.as_deref(),
+            state,
+            messages: &message::to_llm(messages),
+        };
+        let route = match self.config.services.route(&target.model, &request, self.cancel) {
+            Ok(route) => route,
+            Err(error) => return Ok(Routed::Failed(error)),
+        };
+        if let Some(state) = &route.state {
+            let entry = self.control.log().append(virtual_model::state_entry(&target.model, state))?;
+            (self.listener)(&Event::EntryAppended { entry: &entry })?;
+        }
+        let (model, thinking) = (target.model.clone(), target.thinking);
+        *target = Target { model: route.model, thinking: route.thinking };
+        let mut compactor =
+            Compactor { limiting: target.model.clone(), ..self.compactor_of(model, thinking) };
+        Ok(match compactor.make_room()? {
+            true => Routed::Shortened,
+            false => Routed::Ready,
+        })
+    }
+
+    fn request(&mut self, target: &Target) -> Result<Request, StreamError> {
         let session = self.control.log().header().id.clone();
         let services = &self.config.services;
-        let mut request = services.request(&agent.model, agent.thinking, &session, self.cancel)?;
-        request.options.tap = HookTap::of(&self.hooked, &agent.model, self.cancel);
+        let mut request = services.request(&target.model, target.thinking, &session, self.cancel)?;
+        request.options.tap = HookTap::of(&self.hooked, &target.model, self.cancel);
         Ok(request)
     }
 
     fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
-        self.control.keep_warm(&request, &context);
+        // The next request may go to another model than the one that a virtual model has chosen.
+        if !self.control.models().current().is_virtual() {
+            self.control.keep_warm(&request, &context);
+        }
         wire::stream(&request.model, context, request.options, cancel)
     }
 

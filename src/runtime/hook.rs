@@ -5,6 +5,7 @@
 
 use super::event::Event;
 use super::event_json;
+use super::lent::RegisteredServer;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Refusal;
 use crate::agent::tool::ToolOutput;
@@ -31,6 +32,12 @@ pub trait Hooks: Send + Sync {
     /// Asks every handler of the event's type. Failures are reported before `fold` learns of them.
     fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
         let _ = (event, cancel, fold);
+    }
+
+    /// Why an MCP server cannot be used as it is written; `None` if it can.
+    fn server_fault(&self, server: &RegisteredServer) -> Option<String> {
+        let _ = server;
+        None
     }
 
     /// Names of handlers that `settle` would wait for.

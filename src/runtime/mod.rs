@@ -24,6 +24,7 @@ pub mod helpers;
 pub mod hook;
 pub mod image;
 pub mod job;
+pub mod lent;
 pub mod limit;
 mod llama;
 mod local_servers;
@@ -58,6 +59,7 @@ pub mod todo;
 pub mod tree;
 pub mod ui;
 pub mod undo;
+mod virtual_model;
 
 #[cfg(test)]
 mod tests;

@@ -84,21 +84,25 @@ impl Control {
         let Nested { model, thinking, max_tokens, system_prompt, tools, messages } = nested;
         let session = self.log().header().id.clone();
         let services = self.config().services.clone();
-        let thinking = model.clamp_thinking(thinking);
-        let mut stream = match services.request(&model, thinking, &session, cancel) {
+        let mut all: Vec<Message> = Vec::new();
+        if system_prompt.is_some() || !tools.is_empty() {
+            let system = SystemMessage {
+                content: Content::Text(system_prompt.unwrap_or_default()),
+                tools_added: tools,
+                timestamp: now_ms(),
+                ..SystemMessage::default()
+            };
+            all.push(Message::System(Arc::new(system)));
+        }
+        all.extend(message::to_llm(&messages));
+        let request = services.route_direct(&model, model.clamp_thinking(thinking), &all, cancel);
+        let request =
+            request.and_then(|(model, thinking)| services.request(&model, thinking, &session, cancel));
+        let mut stream = match request {
             Ok(mut request) => {
-                request.options.max_tokens = max_tokens;
-                let mut all: Vec<Message> = Vec::new();
-                if system_prompt.is_some() || !tools.is_empty() {
-                    let system = SystemMessage {
-                        content: Content::Text(system_prompt.unwrap_or_default()),
-                        tools_added: tools,
-                        timestamp: now_ms(),
-                        ..SystemMessage::default()
-                    };
-                    all.push(Message::System(Arc::new(system)));
-                }
-                all.extend(message::to_llm(&messages));
+                let most = Some(request.model.max_tokens).filter(|most| *most > 0 && model.is_virtual());
+                request.options.max_tokens =
+                    max_tokens.map(|asked| most.map_or(asked, |most| asked.min(most)));
                 wire::stream(&request.model, Context { messages: all }, request.options, cancel)
             }
             Err(error) => StreamHandle::failed(&model, error),

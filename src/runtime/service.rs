@@ -1,6 +1,6 @@
 //! Models, keys, timeouts and other settings for the requests of a session.
 
-use super::addition::Provider;
+use super::lent::{LentModels, Provider, Router};
 use super::local_servers::LocalServers;
 use crate::agent::run::Request;
 use crate::auth::credential::Credentials;
@@ -13,6 +13,7 @@ use crate::llm::options::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::llm::secret::Vault;
 use crate::models::{Registry, local};
 use crate::resources::settings::{Compaction, Retry, Settings};
+use crate::session::StoredModel;
 use crate::wire::faux;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -39,8 +40,8 @@ pub struct Services {
     /// True if requests to routers that list their clients contain pi's name.
     pub names_itself: bool,
     pub local_servers: LocalServers,
-    /// Providers of other programs.
-    lent: Vec<Provider>,
+    /// Models of other programs.
+    lent: LentModels,
     /// The provider and the URL of `--base-url`, which takes precedence over other URLs of that provider.
     pub base_url: Option<(String, String)>,
 }
@@ -75,7 +76,7 @@ impl Services {
             block_images: false,
             names_itself: false,
             local_servers: LocalServers::new(agent),
-            lent: Vec::new(),
+            lent: LentModels::default(),
             base_url: None,
         };
         services.follow(settings);
@@ -106,21 +107,39 @@ impl Services {
         self.local_servers.clone_from(&old.local_servers);
     }
 
-    /// Takes the providers of other programs in place of those before. False if nothing changed.
-    pub fn lend(&mut self, providers: Vec<Provider>) -> bool {
-        if self.lent == providers {
+    /// Takes the models of other programs in place of those before. False if nothing changed.
+    pub fn lend(&mut self, models: LentModels) -> bool {
+        if self.lent == models {
             return false;
         }
+        let providers = &models.providers;
         let configs = providers.iter().map(|provider| (provider.name.clone(), provider.config.clone()));
         self.registry.lend(configs.collect());
         let sign_in = |provider: &Provider| Some((provider.name.clone(), provider.sign_in.clone()?));
         self.credentials.lend(providers.iter().filter_map(sign_in).collect());
-        self.lent = providers;
+        self.registry.lend_virtual(models.virtual_models.iter().map(|one| one.model.clone()).collect());
+        self.lent = models;
         true
     }
 
-    pub fn has_lent(&self, providers: &[Provider]) -> bool {
-        self.lent == providers
+    pub fn has_lent(&self, models: &LentModels) -> bool {
+        self.lent == *models
+    }
+
+    pub fn has_virtual_models(&self) -> bool {
+        !self.lent.virtual_models.is_empty()
+    }
+
+    /// True for a stored model that is virtual.
+    pub fn is_virtual(&self, stored: &StoredModel) -> bool {
+        self.registry.find(&stored.provider, &stored.id).is_some_and(|model| model.is_virtual())
+    }
+
+    /// The program that chooses a model for requests to the virtual model `model`.
+    pub(super) fn router(&self, model: &Model) -> Option<&Arc<dyn Router>> {
+        let is_its = |known: &Model| known.provider == model.provider && known.id == model.id;
+        let found = self.lent.virtual_models.iter().find(|known| is_its(&known.model));
+        found.map(|known| &known.router)
     }
 
     /// Returns the store of secrets.
@@ -133,9 +152,11 @@ impl Services {
         provider == faux::PROVIDER
     }
 
-    /// True if there is a key for `provider`.
+    /// True if there is a key for `provider`, or all its models are virtual.
     pub fn usable(&self, provider: &str) -> bool {
+        let all_virtual = || self.registry.models_of(provider).iter().all(|model| model.is_virtual());
         self.credentials.has(provider, &self.registry.configured(provider, None))
+            || (self.registry.has_virtual(provider) && all_virtual())
     }
 
     /// True if the server of `model` is on this machine.
@@ -206,7 +227,7 @@ impl Services {
             },
             vault: self.vault().clone(),
             outside: {
-                let mut lent = self.lent.iter();
+                let mut lent = self.lent.providers.iter();
                 lent.find(|provider| provider.name == model.provider).and_then(|known| known.outside.clone())
             },
             ..StreamOptions::default()

@@ -93,10 +93,7 @@ impl Session {
         if let Some(failed) = &self.compaction.failed {
             return Some(failed.clone());
         }
-        match self.control.messages().last() {
-            Some(AgentMessage::Assistant(message)) => Some(message.clone()),
-            _ => None,
-        }
+        self.control.last_answer()
     }
 
     /// Describes the limit that ended the last run, if one did.
@@ -169,8 +166,10 @@ impl Session {
         let time = TimeLimit::start(time, &cancel)
             .map_err(|error| Fatal(format!("Cannot watch the time: {error}")))?;
         accepted();
-        if std::mem::take(&mut self.has_moved) {
-            self.control.record_choice()?;
+        let has_moved = std::mem::take(&mut self.has_moved);
+        // Answers record another model than a virtual one.
+        if has_moved || self.config.services.has_virtual_models() {
+            self.control.record_choice(has_moved)?;
         }
         let mut open = OpenRun::default();
         let outcome = self.run_until_settled(
@@ -257,6 +256,7 @@ impl Session {
             config: &self.config,
             compaction: &mut self.compaction,
             ended_by: &mut self.ended_by,
+            failed: None,
             failure: &mut self.failure,
             listener,
             cancel,
@@ -276,8 +276,10 @@ impl Session {
             if conductor.ended_by.is_some() {
                 return ticket.finish(true).map(drop);
             }
+            let answer = self.control.last_answer();
             let goes_on =
                 conductor.wait_to_retry(failure)? || conductor.compactor(&agent).check(Moment::AfterRun)?;
+            conductor.failed = answer.filter(|_| goes_on);
             agent = self.control.agent();
             input = if goes_on && !cancel.is_cancelled() {
                 Input::Continue
@@ -342,6 +344,7 @@ impl Session {
         let thinking = self.control.state().thinking;
         Ok(Compactor {
             control: &self.control,
+            limiting: self.control.models().limiting(),
             model: self.control.models().current(),
             thinking,
             services: &self.config.services,

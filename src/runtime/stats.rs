@@ -4,11 +4,12 @@ use super::cache_warming;
 use super::control::{Control, Tree};
 use super::limit::{Limits, Spent};
 use crate::agent::message::AgentMessage;
-use crate::llm::message::{Block, StopReason, Usage, number};
+use crate::llm::message::{AssistantMessage, Block, StopReason, Usage, number};
 use crate::session::Log;
 use crate::session::compaction::estimate;
 use crate::session::entry::{Body, Entry};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Entries that are read before the log is unlocked for others.
 const BATCH: u32 = 256;
@@ -161,7 +162,7 @@ impl Control {
             let log = self.log();
             (log.messages(), log.marks())
         };
-        let window = Some(self.models().current().context_window).filter(|window| *window > 0)?;
+        let window = Some(self.models().limiting().context_window).filter(|window| *window > 0)?;
         let after = messages.get(marks.after_compaction..);
         let is_known = marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
         let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
@@ -218,6 +219,14 @@ impl Control {
                 (from..next).filter_map(|position| read(&log, position)).collect()
             };
             batch.into_iter().for_each(&mut visit);
+        }
+    }
+
+    /// Returns the last message of the conversation if it is an answer.
+    pub(super) fn last_answer(&self) -> Option<Arc<AssistantMessage>> {
+        match self.messages().last() {
+            Some(AgentMessage::Assistant(answer)) => Some(answer.clone()),
+            _ => None,
         }
     }
 

@@ -93,7 +93,7 @@ impl Session {
         let from_handler = asked.summary.is_some();
         let mut summary = asked.summary.take();
         if summary.is_none() && !abandoned.is_empty() {
-            let window = match compactor.model.context_window {
+            let window = match compactor.limiting.context_window {
                 0 => 128_000,
                 window => window,
             };
@@ -104,15 +104,12 @@ impl Session {
             let describer = control.tools().describer();
             let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
             let branch = branch::collect(&control.log(), &abandoned, window - reserve, describe);
-            let model = compactor.summarizer_model();
-            let summarizer = Summarizer {
-                services: compactor.services,
-                model,
-                thinking: ThinkingLevel::Off,
-                reason: None,
-                cancel,
-            };
-            match summed_up(&summarizer, &branch, how, compactor.listener) {
+            let done = compactor.summarizer_model().and_then(|(model, _)| {
+                let (services, thinking) = (compactor.services, ThinkingLevel::Off);
+                let summarizer = Summarizer { services, model, thinking, reason: None, cancel };
+                summed_up(&summarizer, &branch, how, compactor.listener)
+            });
+            match done {
                 Ok(done) => summary = Some(done),
                 Err(Failure::Aborted) => {
                     return Ok(Moved { cancelled: true, aborted: true, ..Moved::default() });

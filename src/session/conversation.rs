@@ -4,7 +4,7 @@
 //! written to the log before it is added to the list. The list is shared without copying: a reader keeps the
 //! state at the time of its call.
 
-use super::context::{Marks, Projection, SessionContext, StoredModel, replace_content, summary_or_custom};
+use super::context::{Marks, Projection, SessionContext, StoredModels, replace_content, summary_or_custom};
 use super::entry::{Body, BranchSummary, ContextEdit, Entry, ModelChange, SessionInfo, ThinkingLevelChange};
 use super::file::Unsynced;
 use super::log::Log;
@@ -155,7 +155,7 @@ impl Conversation {
     }
 
     /// Returns the last chosen model and thinking level on the branch.
-    pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
+    pub fn last_choice(&mut self) -> (StoredModels, Option<String>) {
         self.log.last_choice()
     }
 

@@ -30,6 +30,7 @@ pub mod unsent;
 pub mod upkeep;
 
 pub use called_skill::CalledSkill;
+pub use context::StoredModel;
 pub use conversation::Conversation;
 pub use error::SessionError;
 pub use log::{Log, SyncMode};

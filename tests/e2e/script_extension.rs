@@ -187,6 +187,94 @@ export default (pi) => pi.registerProvider("fresh", {
     assert_eq!(server.requests()[0].body["model"], "new");
 }
 
+/// Two provider objects: one whose requests pi makes, and one that answers by itself.
+const OBJECTS: &str = r#"
+import { createAssistantMessageEventStream, createProvider, openAICompletionsApi } from "@earendil-works/pi-ai/compat";
+const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+const model = (provider, id, api) => ({ provider, id, name: id, api, baseUrl: process.env.NEAR_URL, reasoning: false, input: ["text"], cost, contextWindow: 1000, maxTokens: 100 });
+export default function (pi) {
+	pi.registerProvider(createProvider({
+		id: "near", name: "Near", models: [],
+		auth: { apiKey: { name: "Near", resolve: async () => ({ auth: { apiKey: "$key", headers: { "X-Near": "1" } } }) } },
+		fetchModels: async () => [model("near", "m", "openai-completions")],
+		api: openAICompletionsApi(),
+	}));
+	pi.registerProvider({
+		id: "own", name: "Own", getModels: () => [model("own", "o", "own-api")],
+		auth: { apiKey: { name: "Own", resolve: async () => ({ auth: { apiKey: "k" } }) } },
+		streamSimple(model, _context, { apiKey }) {
+			const stream = createAssistantMessageEventStream();
+			const text = `own ${apiKey}`;
+			const partial = { role: "assistant", content: [{ type: "text", text }], api: model.api, provider: "own", model: model.id, stopReason: "stop", timestamp: 1,
+				usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { ...cost, total: 0 } } };
+			stream.push({ type: "text_start", contentIndex: 0, partial });
+			stream.push({ type: "text_delta", contentIndex: 0, delta: text, partial });
+			stream.push({ type: "text_end", contentIndex: 0, content: text, partial });
+			stream.push({ type: "done", reason: "stop", message: partial });
+			return stream;
+		},
+	});
+}
+"#;
+
+#[test]
+fn provider_objects_have_models_and_answer() {
+    let Some(path) = path_with_node("provider_objects") else { return };
+    let (world, server) = world([Reply::text("from near")]);
+    install(&world, "objects.ts", OBJECTS);
+    for (model, answer) in [("near/m", "from near\n"), ("own/o", "own k\n")] {
+        let pi = world.pi().words("-p hi --model").args([model]).env("PATH", &path);
+        pi.env("NEAR_URL", server.url()).run().success().stdout_is(answer);
+    }
+    let request = &server.requests()[0];
+    assert_eq!((request.header("authorization"), request.header("x-near")), (Some("Bearer $key"), Some("1")));
+}
+
+const ROUTER: &str = r#"
+export default function (pi) {
+	pi.registerVirtualModel({ provider: "router", id: "auto", name: "Auto", route: (request, ctx) => ({
+		model: ctx.modelRegistry.find("mock", "m1"), thinkingLevel: "off", state: request.state ?? { reason: request.reason } }) });
+	pi.registerMcpServer("near", { command: "sh", args: ["-c", "exit 1"], enabled: false });
+	pi.on("mcp_servers_change", (event, ctx) => ctx.ui.notify(`changed: ${event.servers.map((one) => one.name)}`));
+	pi.registerCommand("bring", { handler: async (name, ctx) => {
+		try {
+			pi.registerMcpServer(name, { command: "sh", args: ["-c", "exit 1"], enabled: false });
+		} catch (error) {
+			ctx.ui.notify(`refused: ${error.message}`);
+		}
+	} });
+	pi.on("session_start", (_event, ctx) => ctx.ui.notify(`ready with ${pi.getMcpServers().map((one) => one.name)}`));
+}
+"#;
+
+#[test]
+fn a_script_chooses_models_and_brings_servers() {
+    let Some(path) = path_with_node("a_script_chooses_models") else { return };
+    let (world, server) = world([Reply::text("one"), Reply::text("two")]);
+    install(&world, "router.ts", ROUTER);
+    let mut pi = world.pi().words("--mode rpc --model router/auto").env("PATH", &path);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    assert_eq!(until(&mut client, "extension_ui_request")["message"], "ready with near");
+    for (name, said) in [("far", "changed: near,far"), ("a b", "refused: ")] {
+        client.request("prompt", json!({"message": format!("/bring {name}")})).unwrap();
+        let shown = until(&mut client, "extension_ui_request");
+        assert!(shown["message"].as_str().unwrap().starts_with(said), "{shown}");
+    }
+    for _ in 0..2 {
+        client.prompt("hi").unwrap();
+        client.wait_until_settled().unwrap();
+    }
+    client.close().unwrap();
+    assert_eq!(server.requests().len(), 2);
+    // What is given back as it came is not stored again.
+    let entries = world.session();
+    let states: Vec<&Value> =
+        entries.iter().filter(|entry| entry["customType"] == "pi.virtual-model-state").collect();
+    assert_eq!(states.len(), 1);
+    assert_eq!(states[0]["data"]["state"], json!({"reason": "user"}));
+}
+
 #[test]
 fn bun_runs_scripts_where_there_is_no_node_or_an_old_one() {
     let path = std::env::var_os("PATH").unwrap_or_default();

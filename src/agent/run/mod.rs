@@ -14,7 +14,7 @@ use super::tool::{Tool, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, StreamError};
-use crate::llm::message::{AssistantMessage, StopReason, ToolCall};
+use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::StreamOptions;
 use crate::llm::stream::StreamHandle;
@@ -52,9 +52,25 @@ impl std::fmt::Display for Fatal {
 
 impl std::error::Error for Fatal {}
 
+/// What a request goes to.
+pub struct Target {
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+}
+
+/// What has become of the target of a request.
+pub enum Routed {
+    /// The request can be made.
+    Ready,
+    /// The conversation was shortened for the target: its messages are read again.
+    Shortened,
+    /// There is no target, for the given reason.
+    Failed(StreamError),
+}
+
 /// The model and the options of a request.
 pub struct Request {
-    /// The agent's model. Its credential may have changed the base URL.
+    /// The target's model. Its credential may have changed the base URL.
     pub model: Arc<Model>,
     pub options: StreamOptions,
 }
@@ -114,8 +130,14 @@ pub trait Host {
         let _ = (call, output, is_error);
     }
 
+    /// Called before each request for `messages`. May replace the target, which is the agent's model.
+    fn route(&mut self, target: &mut Target, messages: &[AgentMessage]) -> Result<Routed, Fatal> {
+        let _ = (target, messages);
+        Ok(Routed::Ready)
+    }
+
     /// Returns model and options of the next request, with resolved credentials.
-    fn request(&mut self, agent: &Agent) -> Result<Request, StreamError>;
+    fn request(&mut self, target: &Target) -> Result<Request, StreamError>;
 
     /// Replaces the messages of the next request, or returns `None` to send them unchanged.
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
@@ -255,16 +277,31 @@ struct Answer {
     failure: Option<StreamError>,
 }
 
+/// The messages of the next request.
+fn context(host: &mut dyn Host) -> Arc<Vec<AgentMessage>> {
+    let all = host.messages();
+    host.context(&all).map_or(all, Arc::new)
+}
+
 /// Makes one request and streams its answer.
 fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
-    let messages = {
-        let all = host.messages();
-        let hooked = host.context(&all);
-        message::to_llm(hooked.as_deref().unwrap_or(&all))
+    let mut target = Target { model: agent.model.clone(), thinking: agent.thinking };
+    let mut messages = context(host);
+    let mut has_target = true;
+    let request = match host.route(&mut target, &messages)? {
+        Routed::Failed(error) => {
+            has_target = false;
+            Err(error)
+        }
+        Routed::Ready => host.request(&target),
+        Routed::Shortened => {
+            messages = context(host);
+            host.request(&target)
+        }
     };
-    let mut stream = match host.request(agent) {
-        Ok(request) => host.stream(request, Context { messages }, cancel),
-        Err(error) => StreamHandle::failed(&agent.model, error),
+    let mut stream = match request {
+        Ok(request) => host.stream(request, Context { messages: message::to_llm(&messages) }, cancel),
+        Err(error) => StreamHandle::failed(&target.model, error),
     };
     let mut started = false;
     while let Some(event) = stream.next_event() {
@@ -287,7 +324,11 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
         }
     }
     let (mut message, failure) = stream.finish();
-    message.thinking_level = Some(agent.thinking.name().into());
+    match has_target {
+        true => message.thinking_level = Some(target.thinking.name().into()),
+        // The form of the reference.
+        false => message.content = vec![Block::text("")],
+    }
     let mut message = Arc::new(message);
     let mut ended = AgentMessage::Assistant(message.clone());
     if !started {

@@ -199,8 +199,8 @@ impl Host for Notes {
         Ok(())
     }
 
-    fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        Ok(Request { model: agent.model.clone(), options: StreamOptions::default() })
+    fn request(&mut self, target: &Target) -> Result<Request, StreamError> {
+        Ok(Request { model: target.model.clone(), options: StreamOptions::default() })
     }
 
     fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
@@ -332,8 +332,8 @@ fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
         fn announce(&mut self, _: &Agent, _: &mut Vec<AgentMessage>) -> Result<(), Fatal> {
             Ok(())
         }
-        fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-            self.0.request(agent)
+        fn request(&mut self, target: &Target) -> Result<Request, StreamError> {
+            self.0.request(target)
         }
         fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
             self.0.stream(request, context, cancel)

@@ -5,7 +5,7 @@ use crate::base::feature;
 use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::runtime::CancelToken;
-use crate::runtime::addition::{Lend, LentServer};
+use crate::runtime::lent::{Lend, LentServer};
 use crate::runtime::session::Session;
 use serde_json::Value;
 use std::ffi::OsString;

@@ -299,7 +299,7 @@ impl Access {
         let (found, problems) = find::find(&inputs, false);
         problems.iter().for_each(report::warning);
         let extensions = Extensions::start(About::new(&inputs, "print", REFERENCE_VERSION), found);
-        inputs.services.lend(extensions.providers(true, &CancelToken::new()));
+        inputs.services.lend(extensions.models(true, &CancelToken::new()));
         for problem in extensions.take_problems() {
             report::warning(format_args!("Extension {}: {}", problem.source, problem.error));
         }

@@ -40,7 +40,9 @@ impl Params {
             "auth.progress" => Event::Progress(self.text("message")?.to_owned()),
             "auth.prompt" => {
                 let message = self.text("message")?.to_owned();
+                let is_secret = self.optional_text("type")? == Some("secret");
                 let prompt = match self.optional::<Vec<OptionForm>>("options")? {
+                    _ if is_secret => Prompt::Secret { message },
                     Some(options) => {
                         let choice = |option: OptionForm| Choice { id: option.id, label: option.label };
                         Prompt::Select { message, options: options.into_iter().map(choice).collect() }

@@ -7,13 +7,14 @@ mod tool;
 mod ui;
 
 use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
-use super::registration::changes_models;
+use super::registration::{Registration, ServerEntry, changes_models};
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::runtime::control::Control;
 use crate::runtime::event::Event;
+use crate::runtime::lent::RegisteredServer;
 use crate::runtime::ui::{Asker, Change, Dialog, Severity, YES};
 use crate::tools::process::peer::{self, Program};
 use serde::Serialize;
@@ -123,6 +124,7 @@ pub fn answer(
         Some(("tools", name)) => call.tools(name),
         Some(("ui", name)) => call.ui(name),
         _ if method == "commands.list" => Ok(json!({"commands": control.commands()})),
+        _ if method == "mcp.servers" => Ok(json!({"servers": control.registered_servers()})),
         _ if method == "settings.get" => {
             let config = control.config();
             let mut values = Value::Object(config.settings.values().clone());
@@ -169,12 +171,35 @@ pub fn failed(why: impl std::fmt::Display) -> Failure {
 fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str, params: &Params) -> Answer {
     let fields = Value::Object(params.0.clone());
     if method == "register" {
-        instance.register(&fields).map_err(|fault| Failure::new(INVALID_PARAMS, fault))?;
+        check_servers(extensions, instance, &fields)
+            .and_then(|()| instance.register(&fields))
+            .map_err(|fault| Failure::new(INVALID_PARAMS, fault))?;
     } else {
         instance.unregister(&fields);
     }
     extensions.apply(instance);
     Ok(Value::Null)
+}
+
+/// Refuses MCP servers that cannot be used, or whose names another extension has.
+fn check_servers(extensions: &Extensions, instance: &Instance, fields: &Value) -> Result<(), String> {
+    let Some(control) = extensions.control.get().filter(|_| !fields["mcpServers"].is_null()) else {
+        return Ok(());
+    };
+    let path = instance.found.path.to_string_lossy();
+    let known = control.registered_servers();
+    for ServerEntry { name, config } in Registration::read(fields)?.servers {
+        let holder = known.iter().find(|known| known.name == name && known.extension_path != path);
+        if let Some(holder) = holder {
+            return Err(format!("The MCP server \"{name}\" is registered by {}", holder.extension_path));
+        }
+        let server = RegisteredServer { name, config, extension_path: path.to_string() };
+        let fault = control.hooked().0.iter().find_map(|hooks| hooks.server_fault(&server));
+        if let Some(fault) = fault {
+            return Err(format!("The MCP server \"{}\": {fault}", server.name));
+        }
+    }
+    Ok(())
 }
 
 fn log(extensions: &Extensions, instance: &Instance, params: &Params) -> Answer {

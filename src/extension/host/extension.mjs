@@ -5,8 +5,8 @@ import { environment } from "./environment.mjs";
 import { runHandlers, Streaming } from "./events.mjs";
 import { getKeybindings } from "./keys.mjs";
 import { modelRegistry, sessionManager } from "./mirror.mjs";
-import { unsupported } from "./missing.mjs";
 import { AssistantMessageEventStream, normalizeContext, parseStreamingJson } from "./pi-ai.mjs";
+import { configOf } from "./provider-object.mjs";
 import { describe } from "./peer.mjs";
 import { takeCursor } from "./text.mjs";
 import { theme } from "./theme.mjs";
@@ -85,6 +85,7 @@ export class Extension {
 		this.entryRenderers = new Map();
 		this.providers = new Map();
 		this.virtualModels = new Map();
+		this.mcpServers = new Map();
 		this.channels = new Map();
 		this.toolRenderers = [];
 		this.transformers = [];
@@ -109,6 +110,7 @@ export class Extension {
 			renderers: this.renderers(),
 			providers: Array.from(this.providers, ([name, config]) => describeProvider(name, config)),
 			...(this.virtualModels.size > 0 && { virtualModels: Array.from(this.virtualModels.values(), describeVirtual) }),
+			...(this.mcpServers.size > 0 && { mcpServers: Array.from(this.mcpServers, ([name, config]) => ({ name, config })) }),
 			...(this.toolRenderers.length > 0 && { toolRenderers: true }),
 			...(this.transformers.length > 0 && { markdownTransformers: this.transformers.map(({ messageTypes }) => ({ messageTypes })) }),
 		};
@@ -243,9 +245,6 @@ export class Extension {
 	}
 
 	createApi() {
-		const refuse = (name) => () => {
-			throw unsupported(`pi.${name}`);
-		};
 		return {
 			on: (event, handler) => {
 				const known = this.handlers.get(event) ?? [];
@@ -296,7 +295,7 @@ export class Extension {
 				this.register({ markdownTransformers: this.transformers.map((one) => ({ messageTypes: one.messageTypes })) });
 			},
 			registerProvider: (name, config) => {
-				if (typeof name !== "string") throw unsupported("pi.registerProvider with a provider object");
+				if (typeof name !== "string") [name, config] = [name.id, configOf(name)];
 				this.providers.set(name, { ...this.providers.get(name), ...config });
 				const register = () => this.register({ providers: [describeProvider(name, this.providers.get(name))] });
 				register();
@@ -329,9 +328,16 @@ export class Extension {
 			setModel: async (model) => (await this.change("models.set", { provider: model.provider, modelId: model.id })).ok,
 			getThinkingLevel: () => this.mirror.state(this.id).thinkingLevel,
 			setThinkingLevel: (level) => this.post("models.setThinkingLevel", { level }),
-			registerMcpServer: refuse("registerMcpServer"),
-			unregisterMcpServer: refuse("unregisterMcpServer"),
-			getMcpServers: () => [],
+			registerMcpServer: (name, config) => {
+				// pi may refuse it, and the caller is to see why.
+				if (this.mirror.ready) this.peer.ask("register", { extension: this.id, mcpServers: [{ name, config }] });
+				this.mcpServers.set(name, config);
+				this.mirror.touch();
+			},
+			unregisterMcpServer: (name) => {
+				if (this.mcpServers.delete(name)) this.unregister({ mcpServers: [name] });
+			},
+			getMcpServers: () => (this.mirror.ready ? this.ask("mcp.servers").servers : Array.from(this.mcpServers, ([name, config]) => ({ name, config, extensionPath: this.path }))),
 			events: {
 				emit: (channel, data) => this.bus("bus.emit", { channel, data }),
 				on: (channel, handler) => {
@@ -477,14 +483,16 @@ export class Extension {
 	}
 
 	async refreshModels(name) {
-		const { refreshModels } = this.providers.get(name);
+		const { refreshModels, findKey } = this.providers.get(name);
 		if (!refreshModels) return;
 		const signal = AbortSignal.timeout(REFRESH_MS);
 		const late = new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason), { once: true }));
 		const publish = async ({ update } = {}) => (update?.(), true);
 		try {
-			const models = await Promise.race([refreshModels({ signal, allowNetwork: !process.env.PI_OFFLINE, force: false, publish }), late]);
-			if (models && this.providers.has(name)) this.providers.set(name, { ...this.providers.get(name), models });
+			const context = { signal, allowNetwork: !process.env.PI_OFFLINE, force: false, publish };
+			const [models, key] = await Promise.race([Promise.all([refreshModels(context), findKey?.(signal)]), late]);
+			// Without models there is nothing that an address would be of.
+			if (models && this.providers.has(name)) this.providers.set(name, { ...this.providers.get(name), ...(models.length > 0 && key), models });
 		} catch (error) {
 			this.fail(`refreshModels of ${name}`, error);
 		}
@@ -518,11 +526,13 @@ export class Extension {
 		return { api: config.api, provider, baseUrl: config.baseUrl, headers: config.headers, ...own, ...(typeof model === "object" ? model : { id }) };
 	}
 
-	async route({ provider, id, ...request }, signal) {
+	async route({ extension: _, provider, id, ...request }, signal) {
 		const model = this.virtualModels.get(`${provider}/${id}`);
 		if (!model) throw new Error(`the extension has no model ${provider}/${id}`);
 		const route = await model.route({ ...request, signal }, this.context(signal));
-		return { ...route, model: { provider: route.model.provider, id: route.model.id } };
+		const { state, thinkingLevel } = route;
+		// What is given back as it came is no news.
+		return { model: { provider: route.model.provider, id: route.model.id }, thinkingLevel, ...(state !== undefined && state !== request.state && { state }) };
 	}
 
 	async login({ provider }, signal) {
@@ -546,8 +556,8 @@ export class Extension {
 		return { models: this.provider(provider).oauth.modifyModels(models, credentials) };
 	}
 
-	key({ provider, credentials }) {
-		return { apiKey: this.provider(provider).oauth.getApiKey(credentials) };
+	async key({ provider, credentials }) {
+		return { apiKey: await this.provider(provider).oauth.getApiKey(credentials) };
 	}
 }
 
@@ -584,7 +594,7 @@ async function collect(setup) {
 
 const describeCommand = (name, { description, getArgumentCompletions }) => ({ name, description, ...(getArgumentCompletions && { completes: true }) });
 
-function describeProvider(name, { name: displayName, streamSimple, oauth, refreshModels: _, images: __, classifiers: ___, ...config }) {
+function describeProvider(name, { name: displayName, streamSimple, oauth, refreshModels: _, findKey: ____, images: __, classifiers: ___, ...config }) {
 	return {
 		name,
 		...(displayName && { displayName }),

@@ -4,6 +4,7 @@ import { randomFillSync } from "node:crypto";
 import { Type } from "./typebox.mjs";
 
 export { Type };
+export * from "./provider-object.mjs";
 
 /** A string schema with `enum`, the form that every provider takes. */
 export function StringEnum(values, options = {}) {

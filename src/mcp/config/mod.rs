@@ -16,7 +16,7 @@ pub use field::schema;
 use crate::auth::oauth::resource::{Registration, Settings};
 use crate::base::file;
 use crate::base::json;
-use crate::runtime::addition::LentServer;
+use crate::runtime::lent::{LentServer, RegisteredServer};
 use crate::runtime::trust::Consent;
 use serde_json::{Map, Value};
 use std::io;
@@ -62,6 +62,8 @@ pub enum Scope {
     Project,
     /// Lent to one session by the client of pi; in no file.
     Client,
+    /// Brought to one session by an extension; in no file.
+    Extension,
 }
 
 impl Scope {
@@ -71,7 +73,13 @@ impl Scope {
             Self::User => "global",
             Self::Project => "project",
             Self::Client => "client",
+            Self::Extension => "extension",
         }
+    }
+
+    /// True for servers that a file defines.
+    pub fn is_stored(self) -> bool {
+        matches!(self, Self::User | Self::Project)
     }
 }
 
@@ -160,6 +168,32 @@ impl Servers {
             }
             None => self.entries.push(entry),
         }
+        Ok(())
+    }
+
+    /// Adds servers that extensions bring. Those of the files and of the client come first.
+    pub fn register(&mut self, registered: &[RegisteredServer]) {
+        for server in registered {
+            let RegisteredServer { name, extension_path, .. } = server;
+            if let Err(reason) = self.register_one(server) {
+                self.errors.push(format!("MCP server \"{name}\" of {extension_path}: {reason}"));
+            }
+        }
+    }
+
+    fn register_one(&mut self, server: &RegisteredServer) -> Result<(), String> {
+        let RegisteredServer { name, config, extension_path } = server;
+        let mut fields = config.clone();
+        check(name, &mut fields)?;
+        if let Some(known) = self.entries.iter().find(|entry| namespace(&entry.name) == namespace(name)) {
+            let place = match known.scope {
+                Scope::Client => "the client".to_owned(),
+                _ => known.source.display().to_string(),
+            };
+            return Err(format!("\"{}\" of {place} is used in its place", known.name));
+        }
+        let (name, source) = (name.clone(), PathBuf::from(extension_path));
+        self.entries.push(Entry { name, scope: Scope::Extension, source, changed_by: None, fields });
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::{Server, State};
 use crate::auth::oauth::resource::asked_scope;
 use crate::base::cancel::CancelToken;
 use crate::mcp::client::Client;
-use crate::mcp::config::{Entry, Scope};
+use crate::mcp::config::Entry;
 use crate::mcp::fault::Fault;
 use crate::runtime::permission::quoted;
 use crossbeam_channel::{bounded, select};
@@ -101,7 +101,7 @@ impl Server {
 /// What a user can do about a server that refuses pi.
 pub fn sign_in_hint(entry: &Entry) -> String {
     match (entry.provider(), entry.has_authorization()) {
-        (None, false) if entry.scope == Scope::Client => {
+        (None, false) if !entry.scope.is_stored() => {
             format!("it wants a sign-in: /mcp login {}", entry.name)
         }
         (Some(provider), _) => format!("it wants a sign-in: pi auth login {provider}"),
@@ -118,7 +118,7 @@ pub fn wider_hint(entry: &Entry, challenge: &str) -> String {
         Some(scope) => (format!(" ({scope})"), format!(" --scope {}", quoted(&scope))),
         None => Default::default(),
     };
-    match (entry.provider(), entry.scope == Scope::Client) {
+    match (entry.provider(), !entry.scope.is_stored()) {
         (Some(provider), _) => format!("it wants more scopes{scope} than the sign-in of {provider} has"),
         (None, true) => format!("it wants more scopes{scope} for this: /mcp login {}", entry.name),
         (None, false) => format!(

@@ -74,7 +74,7 @@ impl Mcp {
             let names = inside.names.of(&entry.name, &own);
             let namespace = Arc::new(Namespace {
                 name: config::namespace(&entry.name),
-                alias: entry.name.clone(),
+                aliases: vec![entry.name.clone()],
                 description: Some(summary(server)).filter(|text| !text.is_empty()),
                 instructions: offer.instructions.clone(),
             });
@@ -184,7 +184,7 @@ impl Mcp {
 
     /// Tokens that declarations of tools may take.
     fn budget(&self) -> u64 {
-        let window = self.control.models().current().context_window;
+        let window = self.control.models().limiting().context_window;
         let set = self.control.config().settings.count("mcp.directTokens");
         if window == 0 { set } else { set.min(window / WINDOW_PART) }
     }

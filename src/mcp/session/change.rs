@@ -99,10 +99,10 @@ impl Mcp {
             (None, true) => config::project_file(&config.workspace.cwd),
             (None, false) => entry.source.clone(),
         };
-        if entry.scope == Scope::Client && in_project {
-            return Err(server.error("the client lends it to this session only: leave out -l"));
+        if !entry.scope.is_stored() && in_project {
+            return Err(server.error("it is of this session only: leave out -l"));
         }
-        if entry.scope != Scope::Client {
+        if entry.scope.is_stored() {
             edit::patch(&file, name, patch, in_project || entry.changed_by.is_some())?;
         }
         if in_project && entry.scope == Scope::User {
@@ -126,6 +126,12 @@ impl Mcp {
             let mut lent = inside.lent.iter_mut();
             if let Some((_, fields)) = lent.find(|(given, _)| config::name_of_lent(given) == entry.name) {
                 fields.clone_from(&entry.fields);
+            }
+        }
+        if entry.scope == Scope::Extension {
+            let mut inside = self.inside();
+            if let Some(server) = inside.registered.iter_mut().find(|server| server.name == entry.name) {
+                server.config.clone_from(&entry.fields);
             }
         }
         server.set_entry(entry);

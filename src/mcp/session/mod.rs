@@ -10,10 +10,11 @@ use crate::agent::tool::{Invocation, Tool};
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::base::json::json;
+use crate::base::thread::Thread;
 use crate::codemode;
 use crate::mcp::access;
 use crate::mcp::cache::Cache;
-use crate::mcp::config::{self, Entry, Exposure, Scope};
+use crate::mcp::config::{self, Entry, Exposure};
 use crate::mcp::log::Log;
 use crate::mcp::mention;
 use crate::mcp::name::Names;
@@ -21,10 +22,11 @@ use crate::mcp::question::Questions;
 use crate::mcp::server::{Context, END, Offer, Server, State, Widen, sign_in_hint, wider_hint};
 use crate::mcp::tool::Servers;
 use crate::resources::dirs::Dirs;
-use crate::runtime::addition::{LentServer, Owner};
+use crate::runtime::addition::Owner;
 use crate::runtime::config::Config;
 use crate::runtime::control::Control;
 use crate::runtime::hook::{Fold, Hooks};
+use crate::runtime::lent::{LentServer, RegisteredServer, SERVERS_CHANGED};
 use crate::runtime::ui::Ui;
 pub use add::tokens;
 use serde_json::Value;
@@ -61,6 +63,10 @@ struct Inside {
     names: Names,
     /// Servers that a client lends to the session.
     lent: Vec<LentServer>,
+    /// Servers that extensions bring, with the changes of this session.
+    registered: Vec<RegisteredServer>,
+    /// The servers that extensions bring, as they were last seen.
+    seen: Vec<RegisteredServer>,
     /// The configuration that the servers are of.
     config: Option<Arc<Config>>,
     /// What the user was told already.
@@ -166,11 +172,13 @@ impl Mcp {
         }
     }
 
-    /// Takes up the servers of the configuration, if it is another one than before.
+    /// Takes up the servers of the configuration and of extensions, if they are others than before.
     fn follow_config(&self) {
         let is_known = || {
-            let config = self.control.config();
-            self.inside().config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config))
+            let (config, registered) = (self.control.config(), self.control.registered_servers());
+            let inside = self.inside();
+            inside.seen == registered
+                && inside.config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config))
         };
         if is_known() {
             return;
@@ -188,7 +196,7 @@ impl Mcp {
         self.take_up(&turn);
     }
 
-    /// Takes up the servers of the configuration, and those that a client lends. Servers that run already go on, unless
+    /// Takes up the servers of the configuration, of a client and of extensions. Servers that run already go on, unless
     /// the working folder is another one.
     fn take_up(&self, _turn: &MutexGuard<'_, ()>) {
         if self.inside().is_closed {
@@ -200,6 +208,15 @@ impl Mcp {
         let same_place = known.is_some_and(|known| known.workspace.cwd == *cwd);
         let mut loaded = config::load_trusted(self.dirs.agent(), cwd, config.consent.as_deref());
         loaded.lend(&self.inside().lent);
+        let registered = self.control.registered_servers();
+        {
+            let mut inside = self.inside();
+            if inside.seen != registered {
+                inside.registered.clone_from(&registered);
+                inside.seen = registered;
+            }
+            loaded.register(&inside.registered);
+        }
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));
         self.inside().leaves_codemode = loaded.leaves_codemode;
         let cache = Cache::load(self.dirs.agent());
@@ -214,7 +231,7 @@ impl Mcp {
             .map(|entry| match kept.iter().position(|server| *server.entry() == entry) {
                 Some(at) => kept.swap_remove(at),
                 None => {
-                    let known = if entry.scope == Scope::Client { None } else { cache.find(&entry) };
+                    let known = if entry.scope.is_stored() { cache.find(&entry) } else { None };
                     let is_known = known.is_some();
                     let server = Server::new(entry, context.clone(), known);
                     let (mcp, weak) = (self.this.clone(), Arc::downgrade(&server));
@@ -271,7 +288,7 @@ impl Mcp {
             self.tell_once(server.error(wider_hint(&server.entry(), &challenge)));
         }
         match server.state() {
-            State::Connected if server.entry().scope == Scope::Client => {}
+            State::Connected if !server.entry().scope.is_stored() => {}
             State::Connected => Cache::store(self.dirs.agent(), &server.entry(), &server.offer()),
             State::Failed(text) => self.tell_once(server.error(text)),
             State::NeedsSignIn(_) => self.tell_once(server.error(sign_in_hint(&server.entry()))),
@@ -310,13 +327,25 @@ impl Hooks for Mcp {
         match event {
             "tool_call" => !self.inside().servers.is_empty(),
             "input" => with_resources(&self.servers()).next().is_some(),
+            SERVERS_CHANGED => true,
             _ => false,
         }
     }
 
+    fn server_fault(&self, server: &RegisteredServer) -> Option<String> {
+        config::check(&server.name, &mut server.config.clone()).err()
+    }
+
     /// A script waits for the servers that it may call; a prompt gets the resources that it names.
     fn ask(&self, event: &mut Value, cancel: &CancelToken, fold: Fold<'_>) {
-        if event["type"] == "input" {
+        if event["type"] == SERVERS_CHANGED {
+            // Who tells of it may hold up others while servers end.
+            let mcp = self.this.clone();
+            let follow = move || mcp.upgrade().iter().for_each(|mcp| mcp.follow_config());
+            if let Err(error) = Thread::named("mcp-follow").start(follow) {
+                self.tell_once(format!("MCP: no thread can be started: {error}"));
+            }
+        } else if event["type"] == "input" {
             let text = event["text"].as_str().unwrap_or_default();
             let servers: Vec<Arc<Server>> = with_resources(&self.servers()).cloned().collect();
             let brought = mention::read(text, &servers, cancel);

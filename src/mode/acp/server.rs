@@ -1,7 +1,7 @@
 //! MCP servers that an editor lends to a session.
 
 use crate::base::json::json;
-use crate::runtime::addition::LentServer;
+use crate::runtime::lent::LentServer;
 use serde_json::{Map, Value};
 
 /// Reads `mcpServers` of a request. The error names the server that is wrong.

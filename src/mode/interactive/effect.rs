@@ -89,6 +89,8 @@ pub enum Effect {
         path: &'static str,
         value: Option<Value>,
     },
+    /// Shows the text of the changelog, as extensions have changed it.
+    ShowChangelog(String),
     ChooseTheme(ThemeFor),
     /// Draws with a theme without choosing it; `None` returns to the chosen one.
     PreviewTheme(Option<String>),

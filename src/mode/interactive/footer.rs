@@ -36,6 +36,8 @@ pub struct Footer {
     has_failed: bool,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
+    /// The model that a virtual model chose last, and its thinking level.
+    routed: Option<String>,
     compacts: bool,
     /// What is asked about, unless nothing is.
     asks: Option<String>,
@@ -73,6 +75,7 @@ impl Footer {
             has_failed: false,
             model: now.model,
             thinking: now.thinking,
+            routed: None,
             compacts: now.switches.auto_compaction,
             asks: None,
             names_provider: false,
@@ -129,6 +132,10 @@ impl Footer {
         self.asks = (mode.about() != Mode::Free.about()).then(|| mode.about());
         self.branch = git_branch(&self.cwd);
         self.is_subscribed = control.models().is_subscribed(&self.model);
+        self.routed = control.models().routed().map(|(model, level)| match level {
+            Some(level) => format!("{} • {level}", model.id),
+            None => model.id.clone(),
+        });
         let known = self.context.as_ref().and_then(|context| context.tokens).filter(|_| self.has_failed);
         self.context = control.context_usage().map(|usage| {
             let usage = ContextUsage { tokens: known.or(usage.tokens), ..usage };
@@ -341,6 +348,9 @@ impl Footer {
                 },
             ));
         }
+        if let Some(routed) = &self.routed {
+            parts.push((1, format!(" → {routed}")));
+        }
         parts
     }
 }
@@ -421,6 +431,17 @@ mod tests {
         ] {
             assert_eq!(at(width), expected, "{width}");
         }
+    }
+
+    #[test]
+    fn the_model_that_a_virtual_one_chose_stands_beside_it() {
+        let mut bench = Bench::new();
+        let footer = &mut bench.app.status.footer;
+        footer.routed = Some("small • low".to_owned());
+        let config = &bench.app.config;
+        let at = |width: usize| footer.lines(&config.look().within(width)).last().unwrap().text().to_string();
+        assert!(at(60).ends_with("m1 → small • low"), "{}", at(60));
+        assert!(at(20).ends_with("m1"), "{}", at(20));
     }
 
     #[test]

@@ -211,6 +211,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
             let result = settings::write(app, path, value);
             settings::refresh(app, Some(result));
         }
+        Effect::ShowChangelog(text) => command::session::print_changelog(app, &text),
         Effect::ChooseTheme(which) => settings::choose_theme(app, which),
         Effect::PreviewTheme(name) => settings::preview_theme(app, name.as_deref()),
         Effect::UseTheme(setting) => settings::use_theme(app, setting),

@@ -100,6 +100,8 @@ pub(super) struct Compactor<'a> {
     pub control: &'a Control,
     /// The conversation's model; another model may write the summary.
     pub model: Arc<Model>,
+    /// The model whose limits the conversation is to keep: of a virtual model, the one that it has chosen.
+    pub limiting: Arc<Model>,
     pub thinking: ThinkingLevel,
     pub services: &'a Services,
     pub state: &'a mut State,
@@ -134,19 +136,43 @@ impl Compactor<'_> {
             if moment == Moment::AfterRun && answer.stop_reason == StopReason::Aborted {
                 return Ok(false);
             }
-            if let Some(pressure) = pressure(&answer, &self.model, at >= marks.fresh) {
+            if self.model.is_virtual()
+                && let Some(model) = self.services.physical(&answer.provider, &answer.model)
+            {
+                self.limiting = model;
+            }
+            if let Some(pressure) = pressure(&answer, &self.limiting, at >= marks.fresh) {
                 drop(messages);
                 return self.recover(&answer, pressure);
             }
         }
-        let window = self.model.context_window;
         let tokens = estimate::context_tokens(&messages, marks.fresh);
         drop(messages);
-        let may_help = moment == Moment::BeforePrompt || !self.state.fruitless;
-        if window > 0 && may_help && self.sizes().is_over(tokens, window) {
-            self.auto(Reason::Threshold, false)?;
+        if moment == Moment::BeforePrompt || !self.state.fruitless {
+            self.compact_if_over(tokens)?;
         }
         Ok(false)
+    }
+
+    /// Compacts a conversation that is too large for the limiting model. True if there was a compaction.
+    pub fn make_room(&mut self) -> Result<bool, Fatal> {
+        let is_on = self.control.state().switches.auto_compaction;
+        if !is_on || self.cancel.is_cancelled() || self.state.fruitless {
+            return Ok(false);
+        }
+        let tokens = {
+            let log = self.control.log();
+            estimate::context_tokens(&log.messages(), log.marks().fresh)
+        };
+        self.compact_if_over(tokens)
+    }
+
+    fn compact_if_over(&mut self, tokens: u64) -> Result<bool, Fatal> {
+        let window = self.limiting.context_window;
+        match window > 0 && self.sizes().is_over(tokens, window) {
+            true => self.auto(Reason::Threshold, false).map(|_| true),
+            false => Ok(false),
+        }
     }
 
     /// Compacts after the model ran out of room. True if the run must continue with a new request, because

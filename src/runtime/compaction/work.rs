@@ -2,12 +2,12 @@
 
 use super::Compactor;
 use crate::agent::call::Describe;
-use crate::agent::message::AgentMessage;
+use crate::agent::message::{self, AgentMessage};
 use crate::agent::run::Fatal;
 use crate::base::json::json;
 use crate::base::patience::patience;
 use crate::llm::message::{Block, Content, Usage, now_ms};
-use crate::llm::model::Model;
+use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
 use crate::runtime::event::Reason;
 use crate::runtime::summary::{Failure, Summarizer, Summary, Task};
@@ -46,7 +46,7 @@ impl Compactor<'_> {
     pub(super) fn sizes(&self) -> Sizes {
         let model = &self.model;
         let (reserve, keep) = self.services.compaction.sizes(&model.provider, &model.id);
-        Sizes::new(model.context_window, reserve, keep)
+        Sizes::new(self.limiting.context_window, reserve, keep)
     }
 
     pub(super) fn is_compacted(&self) -> bool {
@@ -213,7 +213,7 @@ impl Compactor<'_> {
 
     /// Marks the compaction as fruitless if it freed less than a tenth and the window is still too full.
     fn judge(&mut self, messages: &[AgentMessage], before: u64, after: u64, sizes: Sizes) {
-        let window = self.model.context_window;
+        let window = self.limiting.context_window;
         let freed_little = after.saturating_mul(10) > before.saturating_mul(9);
         if window > 0 && freed_little && sizes.is_over(after, window) {
             self.state.fruitless = true;
@@ -234,14 +234,14 @@ impl Compactor<'_> {
         reason: Reason,
         instructions: Option<&str>,
     ) -> Result<Summary, Failure> {
-        let model = self.summarizer_model();
+        let (model, thinking) = self.summarizer_model()?;
         let limit = |tokens: u64| match model.max_tokens {
             0 => tokens,
             most => tokens.min(most),
         };
         let summarizer = Summarizer {
             services: self.services,
-            thinking: model.clamp_thinking(self.thinking),
+            thinking: model.clamp_thinking(thinking),
             reason: Some(reason),
             cancel: self.cancel,
             model: model.clone(),
@@ -277,8 +277,22 @@ impl Compactor<'_> {
         })
     }
 
-    /// Returns the model of the `compaction.model` setting if it is usable, or the session's model.
-    pub fn summarizer_model(&mut self) -> Arc<Model> {
+    /// Returns the model of the `compaction.model` setting if it is usable, or the session's model, and its thinking
+    /// level. Has a virtual model choose.
+    pub fn summarizer_model(&mut self) -> Result<(Arc<Model>, ThinkingLevel), Failure> {
+        let model = self.configured_model();
+        if !model.is_virtual() {
+            return Ok((model, self.thinking));
+        }
+        let messages = message::to_llm(&self.control.messages());
+        let routed = self.services.route_direct(&model, self.thinking, &messages, self.cancel);
+        routed.map_err(|error| match self.cancel.is_cancelled() {
+            true => Failure::Aborted,
+            false => Failure::Refused(error.message),
+        })
+    }
+
+    fn configured_model(&self) -> Arc<Model> {
         /// Time limit for asking local servers for their models.
         const LOCAL_LIMIT: Duration = Duration::from_millis(200);
         let Some(wanted) = self.services.compaction.model.clone() else {
@@ -312,7 +326,7 @@ impl Compactor<'_> {
         system: Option<&AgentMessage>,
         sizes: Sizes,
     ) -> Result<(), Fatal> {
-        let window = self.model.context_window;
+        let window = self.limiting.context_window;
         let kept = projection.entries.get(preparation.first_kept_at..);
         let room = match window.saturating_sub(sizes.reserve) {
             _ if window == 0 => return Ok(()),

@@ -9,6 +9,7 @@ use crate::llm::message::Block;
 use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
 use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
+use crate::runtime::lent::RegisteredServer;
 use crate::runtime::task::Streaming;
 use crate::runtime::ui::{Change, Problem, Ui};
 use serde_json::Value;
@@ -39,6 +40,11 @@ impl Control {
     /// The slash commands that were added.
     pub fn added_commands(&self) -> Vec<NamedCommand> {
         self.state().additions.commands()
+    }
+
+    /// The MCP servers that extensions bring.
+    pub fn registered_servers(&self) -> Vec<RegisteredServer> {
+        self.state().additions.servers().cloned().collect()
     }
 
     /// Parts that propose texts for the editor.

@@ -467,17 +467,23 @@ impl Control {
     }
 
     /// Records the session's model and thinking level if they differ from the last ones on the current
-    /// branch.
-    pub(super) fn record_choice(&self) -> Result<(), Fatal> {
+    /// branch. Unless the session `has_moved` there, only if one of both models is virtual.
+    pub(super) fn record_choice(&self, has_moved: bool) -> Result<(), Fatal> {
         let (model, thinking) = {
             let state = self.state();
             (state.model.clone(), state.thinking)
         };
+        let config = self.config();
         let mut log = self.log();
         let (stored, level) = log.last_choice();
-        if stored
-            .is_some_and(|stored| (stored.provider, stored.id) != (model.provider.clone(), model.id.clone()))
+        let stored = stored.used(|stored| config.services.is_virtual(stored));
+        if !has_moved
+            && !model.is_virtual()
+            && !stored.is_some_and(|stored| config.services.is_virtual(stored))
         {
+            return Ok(());
+        }
+        if stored.is_some_and(|stored| (&stored.provider, &stored.id) != (&model.provider, &model.id)) {
             log.append_model_change(&model.provider, &model.id)?;
         }
         let level = level.and_then(|level| ThinkingLevel::parse(&level));

@@ -174,11 +174,11 @@ impl State {
         self.activate_beside(names);
     }
 
-    /// Gives the configuration the providers that were added.
+    /// Gives the configuration the models that were added.
     pub(super) fn lend(&mut self) {
-        let providers = self.additions.providers();
-        if !self.config.services.has_lent(&providers) {
-            Arc::make_mut(&mut self.config).services.lend(providers);
+        let models = self.additions.models();
+        if !self.config.services.has_lent(&models) {
+            Arc::make_mut(&mut self.config).services.lend(models);
         }
     }
 

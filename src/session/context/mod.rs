@@ -11,6 +11,7 @@ use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::base::time;
 use crate::llm::message::{Block, Content, Extra, StopReason};
+use crate::llm::model::VIRTUAL_API;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -24,8 +25,7 @@ use std::thread;
 pub struct SessionContext {
     pub messages: Vec<ContextMessage>,
     pub marks: Marks,
-    /// The model that was used last.
-    pub model: Option<StoredModel>,
+    pub models: StoredModels,
     /// The name of the last chosen thinking level, unchecked.
     pub thinking_level: Option<String>,
 }
@@ -41,6 +41,23 @@ pub struct ContextMessage {
 pub struct StoredModel {
     pub provider: String,
     pub id: String,
+}
+
+/// The models that a branch names last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredModels {
+    /// The model of the last answer or choice.
+    pub last: Option<StoredModel>,
+    /// The last choice.
+    pub chosen: Option<StoredModel>,
+}
+
+impl StoredModels {
+    /// The model that the branch uses. A choice of a virtual model holds although answers name other models: those that
+    /// it has chosen.
+    pub fn used(&self, is_virtual: impl Fn(&StoredModel) -> bool) -> Option<&StoredModel> {
+        self.chosen.as_ref().filter(|chosen| is_virtual(chosen)).or(self.last.as_ref())
+    }
 }
 
 /// Indexes of messages from which on token usage of answers is valid.
@@ -118,15 +135,15 @@ impl Log {
             SessionContext {
                 marks: projection.marks(),
                 messages: projection.into_context_messages(),
-                model: reader.last_model(path),
+                models: reader.last_models(path),
                 thinking_level: reader.last_thinking_level(path),
             }
         })
     }
 
-    /// Returns the last chosen model and thinking level on the branch.
-    pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
-        self.read_path(|reader, path| (reader.last_model(path), reader.last_thinking_level(path)))
+    /// Returns the last models and the last chosen thinking level on the branch.
+    pub fn last_choice(&mut self) -> (StoredModels, Option<String>) {
+        self.read_path(|reader, path| (reader.last_models(path), reader.last_thinking_level(path)))
     }
 
     /// Returns the message of an entry before any edit; for a compaction or a branch summary, the summary.
@@ -334,24 +351,26 @@ impl Reader<'_> {
         entry
     }
 
-    fn last_model(&mut self, path: &[u32]) -> Option<StoredModel> {
-        path.iter().rev().find_map(|&position| {
-            if let Some(entry) = self.entry(position, Kind::ModelChange) {
-                let Body::ModelChange(change) = entry.body else {
-                    return None;
-                };
-                return Some(StoredModel { provider: change.provider, id: change.model_id });
+    fn last_models(&mut self, path: &[u32]) -> StoredModels {
+        let mut last = None;
+        for &position in path.iter().rev() {
+            if let Some(entry) = self.entry(position, Kind::ModelChange)
+                && let Body::ModelChange(change) = entry.body
+            {
+                let chosen = Some(StoredModel { provider: change.provider, id: change.model_id });
+                return StoredModels { last: last.or_else(|| chosen.clone()), chosen };
             }
-            let Body::Message(entry) = self.entry(position, Kind::Assistant)?.body else {
-                return None;
-            };
-            match complete(entry.message) {
-                AgentMessage::Assistant(answer) => {
-                    Some(StoredModel { provider: answer.provider.clone(), id: answer.model.clone() })
-                }
-                _ => None,
+            if last.is_none()
+                && let Some(entry) = self.entry(position, Kind::Assistant)
+                && let Body::Message(entry) = entry.body
+                && let AgentMessage::Assistant(answer) = complete(entry.message)
+                // An answer that names a virtual model says that it chose no model.
+                && answer.api != VIRTUAL_API
+            {
+                last = Some(StoredModel { provider: answer.provider.clone(), id: answer.model.clone() });
             }
-        })
+        }
+        StoredModels { last, chosen: None }
     }
 
     fn last_thinking_level(&mut self, path: &[u32]) -> Option<String> {

@@ -206,7 +206,7 @@ fn model_and_thinking_level_are_the_last_of_the_path() {
     ];
     for (count, model, level) in rows {
         let seen = context(&entries[..*count]);
-        assert_eq!(seen.model.unwrap().id, *model, "{count}");
+        assert_eq!(seen.models.last.unwrap().id, *model, "{count}");
         assert_eq!(seen.thinking_level.as_deref(), *level, "{count}");
     }
     assert_eq!(context(&[]), SessionContext::default());

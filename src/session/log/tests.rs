@@ -75,7 +75,7 @@ fn a_session_has_a_draft_from_the_first_message_and_a_file_from_the_first_answer
     assert_eq!(log.header().id, id);
     assert_eq!(log.name().as_deref(), Some("a name"));
     assert_eq!(before.thinking_level.as_deref(), Some("high"));
-    assert_eq!(before.model.unwrap().id, "echo");
+    assert_eq!(before.models.last.unwrap().id, "echo");
     assert_eq!(log.take_notices(), []);
     let text = String::from_utf8(read(&path)).unwrap();
     let kinds: Vec<&str> = text.lines().map(|line| line.split('"').nth(3).unwrap()).collect();

@@ -5,9 +5,11 @@ mod hostile;
 mod part;
 mod provider;
 mod rpc;
+mod server;
 mod sign_in;
 mod slow;
 mod trust;
+mod virtual_model;
 
 use crate::agent::{World, let_go, write_program};
 use crate::server::Reply;

@@ -208,6 +208,42 @@ fn markdown_is_changed_before_it_is_shown_and_stays_as_it_was_in_the_session() {
 }
 
 #[test]
+fn an_extension_changes_the_changelog() {
+    let (world, _server) = world([]);
+    let arms = r#"
+    *'"method":"markdown.transform"'*'"messageType":"changelog"'*) ok '{"text":"**Another list**"}' ;;
+"#;
+    let fields =
+        json!({"events": ["session_start"], "markdownTransformers": [{"messageTypes": ["changelog"]}]});
+    install(&world, "changes", &fields, arms);
+    let screen = started(&world, "");
+    screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
+    screen.send("/changelog");
+    let shown = screen.wait_for("Another list");
+    assert!(shown.contains("What's New") && !shown.contains("The first version"), "{shown}");
+    screen.quit();
+    let asked = log(&world).into_iter().find(|message| message["method"] == "markdown.transform").unwrap();
+    assert!(asked["params"]["text"].as_str().unwrap().contains("The first version"), "{asked}");
+}
+
+#[test]
+fn a_script_finds_the_tools_of_a_namespace() {
+    let code = "const about = await describeNamespace('words');\n\
+        text(about.name + '|' + about.description + '|' + about.instructions + '|' + about.tools.join());\n\
+        text((await searchTools('greets', { namespace: 'the_words' })).map((tool) => tool.name).join());";
+    let (world, server) = world([Reply::tool("t1", "codemode", &json!({"code": code})), Reply::text("done")]);
+    let mut fields = hello();
+    fields["tools"][0]["exposure"] = "codemode".into();
+    fields["tools"][0]["namespace"] = json!({"name": "the_words", "aliases": ["words"],
+        "description": "Kind words", "instructions": "Use them often"});
+    install(&world, "hello", &fields, "");
+    world.pi().words("--model mock/m1 --tools +codemode -p hi").run().success().stdout_is("done\n");
+    let found = results(server.requests()[1].messages()).join("\n");
+    assert!(found.contains("the_words|Kind words|Use them often|hello"), "{found}");
+    assert!(found.trim_end().ends_with("hello"), "{found}");
+}
+
+#[test]
 fn an_extension_completes_words_and_arguments() {
     let (world, _server) = world([]);
     let screen = drawn(&world);

@@ -110,3 +110,28 @@ fn a_sign_in_that_fails_says_why_and_stores_nothing() {
         assert_eq!(stored(&world), Value::Null);
     }
 }
+
+#[test]
+fn a_secret_that_an_extension_asks_for_is_not_shown_and_may_be_the_key() {
+    let (world, server) = world([Reply::text("done")]);
+    let arms = r#"
+    *'"method":"provider.login"'*) login=$id
+      call p auth.prompt '{"provider":"mine","message":"Which key?","type":"secret"}' ;;
+    *'"id":"p"'*) key=$(printf '%s' "$line" | sed -n 's/.*"value":"\([a-z]*\)".*/\1/p')
+      ok '{"type":"api_key","key":"'"$key"'"}' "$login" ;;
+"#;
+    install_provider(&world, &server.url(), arms);
+    let screen = started(&world, "");
+    screen.wait_until("the program takes part", |_| !events(&world).is_empty());
+    screen.send("/login mine");
+    screen.wait_for("Which key?");
+    screen.type_keys("verysecret");
+    screen.wait_for("••••••••••");
+    screen.type_keys(ENTER);
+    let shown = screen.wait_for("Logged in to Mine");
+    assert!(!shown.contains("verysecret"), "{shown}");
+    screen.quit();
+    assert_eq!(stored(&world)["mine"], json!({"type": "api_key", "key": "verysecret"}));
+    world.pi().words("--model mine/small -p hi").run().success().stdout_is("done\n");
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer verysecret"));
+}

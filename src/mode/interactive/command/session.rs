@@ -2,6 +2,7 @@
 
 use super::{clipboard, editor};
 use crate::base::file::Passing;
+use crate::base::json::json;
 use crate::base::order::Order;
 use crate::base::packed::{Packed, packed};
 use crate::mode::interactive::app::{App, Edited};
@@ -258,15 +259,29 @@ fn address_lines(address: &str, look: &Look<'_>) -> Vec<Line> {
     lines
 }
 
-/// `/changelog`: shows what is new in this program.
+/// `/changelog`: shows what is new in this program, as extensions have it shown.
 pub fn changelog(app: &mut App, _: &str) {
+    let text = CHANGELOG.text();
+    let Some(renderer) = app.control.renderer("markdown", "changelog") else {
+        return print_changelog(app, &text);
+    };
+    let width = app.config.look().width.saturating_sub(2).max(1);
+    let cancel = app.control.root().clone();
+    app.find_out("changelog", move || {
+        let context = json!({"messageType": "changelog", "isStreaming": false, "availableWidth": width});
+        let part = json!({"kind": "markdown", "text": &text, "context": context});
+        let changed = renderer.draw(part, &cancel).map(|lines| lines.concat());
+        Effect::ShowChangelog(changed.unwrap_or(text))
+    });
+}
+
+pub fn print_changelog(app: &mut App, text: &str) {
     let look = app.config.look();
     let width = look.width.saturating_sub(2).max(1);
     let rule = look.rule(look.style(Role::Border));
     let title = look.style(Role::Accent).with(Attributes::BOLD);
     let mut lines = vec![Line::new(), rule.clone()];
     lines.extend(indented([Line::of("What's New", title), Line::new()]));
-    let text = CHANGELOG.text();
     let markdown = look.markdown(width, look.style(Role::Text));
     lines.extend(indented(markdown_view::lines(text.trim_start_matches("# Changelog"), &markdown)));
     lines.push(rule);
