@@ -143,7 +143,7 @@ fn in_fullscreen_mode_the_mouse_selects_and_copies() {
     let column = shown.lines().find_map(|line| line.find("apple")).unwrap() + 1;
     screen.type_keys(&format!("\x1b[<0;{column};{row}M\x1b[<32;{};{row}M", column + 8));
     screen.type_keys(&format!("\x1b[<0;{};{row}m", column + 8));
-    screen.wait_for("Copied to clipboard");
+    screen.wait_for("Copied 9 characters to clipboard");
     let raw = String::from_utf8_lossy(&screen.raw()).into_owned();
     // "apple pie", in inverse and in the terminal's clipboard.
     assert!(raw.contains("\x1b]52;c;YXBwbGUgcGll\x07"), "{raw}");

@@ -2,6 +2,7 @@
 
 use super::added;
 use super::app::App;
+use super::card::grouped;
 use super::command::{self, clipboard, editor, models, permissions, shell, thinking};
 use super::complete;
 use super::composer::Completed;
@@ -113,7 +114,7 @@ fn viewer_key(app: &mut App, key: &Key, now: Instant) {
     match app.view.viewer_key(key, &app.config.keymap, app.config.look(), now) {
         Asked::Nothing | Asked::Close => {}
         Asked::ToggleThinking => app.config.options.hides_thinking = !app.config.options.hides_thinking,
-        Asked::Copy(text) => clipboard::copy(app, || Some(text), "Copied to clipboard"),
+        Asked::Copy(text) => clipboard::copy(app, text, "Copied to clipboard"),
     }
 }
 
@@ -194,7 +195,11 @@ fn copy_selection(app: &mut App, now: Instant) -> bool {
     let selected = app.view.with_window(look, now, |window, pages| window.selected(pages));
     let is_selected = selected.is_some();
     if let Some(selected) = selected {
-        clipboard::copy(app, || selected.text(), "Copied to clipboard");
+        clipboard::copy_read(app, || {
+            let text = selected.text()?;
+            let count = grouped(text.chars().count() as u64);
+            Some((text, format!("Copied {count} characters to clipboard")))
+        });
     }
     is_selected
 }

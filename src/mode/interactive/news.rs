@@ -168,7 +168,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Dismiss => dismiss(app, now),
         Effect::Say(weight, text) => app.say(weight, &text),
         Effect::Note(text) => app.note(&text),
-        Effect::Copy(text, done) => clipboard::copy(app, || Some(text), done),
+        Effect::Copy(text, done) => clipboard::copy(app, text, done),
         Effect::Call(line) => {
             command::run(app, line);
         }

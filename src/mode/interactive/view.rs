@@ -183,8 +183,9 @@ impl View {
             scroll.forget();
             scroll.go_to_end();
         }
-        scroll.count_stored(self.conversation.items().len());
         self.transcript.lay_out(&look);
+        let live = self.transcript.live_parts(look, now);
+        scroll.follow(self.conversation.items().len(), live.iter().map(|part| part.id).collect());
         if !scroll.laid_out.as_ref().is_some_and(|layout| layout.is_of(&look)) {
             scroll.laid_out = Some(Layout::of(&look));
             scroll.forget();
@@ -195,7 +196,7 @@ impl View {
             transcript: &self.transcript,
             look,
             now,
-            live: self.transcript.live_parts(look, now),
+            live,
             is_busy: !self.control.is_idle(),
         }
     }

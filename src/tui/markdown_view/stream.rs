@@ -30,7 +30,7 @@ enum Laid {
         tight: bool,
         lines: Vec<Line>,
     },
-    Rows(Rows),
+    Rows(Box<Rows>),
     /// A diagram, if its first `bytes` bytes can be drawn.
     Diagram {
         bytes: usize,
@@ -169,7 +169,7 @@ impl Laid {
             (known, Block::Table(table)) => {
                 let mut rows = match known {
                     Some(Self::Rows(rows)) => rows,
-                    _ => Rows::new(table, look),
+                    _ => Box::new(Rows::new(table, look)),
                 };
                 let known = rows.len();
                 table.rows.iter().take(whole).skip(known).for_each(|row| rows.push(row, look));

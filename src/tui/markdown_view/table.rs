@@ -10,6 +10,8 @@ use crate::tui::line::Line;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
+use std::cell::RefCell;
+use std::ops::Range;
 
 /// Minimum width of a readable column, in cells.
 const COLUMN_MIN: usize = 3;
@@ -23,13 +25,34 @@ pub fn lines(table: &Table, look: &Look<'_>, out: &mut Vec<Line>) {
     Rows::new(table, look).lines(&table.align, &table.rows, usize::MAX, look, out);
 }
 
-/// The rows of a growing table before they are wrapped.
+/// The rows of a growing table.
 #[derive(Clone, Debug)]
 pub struct Rows {
     head: Vec<Cell>,
     rows: Vec<Vec<Cell>>,
     head_widths: Widths,
     widths: Widths,
+    drawn: RefCell<Drawn>,
+}
+
+/// The lines of the last rows, as drawn last: most rows are no wider than those before them.
+#[derive(Clone, Debug, Default)]
+struct Drawn {
+    form: Form,
+    /// The rows; the head is drawn with the first.
+    rows: Range<usize>,
+    lines: Vec<Line>,
+}
+
+/// How a table is drawn; `None` if rows are written as in the source.
+type Form = Option<Fitted>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fitted {
+    /// Width of each column without border, in cells.
+    widths: Vec<usize>,
+    /// True if there are lines between the rows.
+    is_divided: bool,
 }
 
 /// What the cells of each column need.
@@ -50,7 +73,7 @@ impl Rows {
         let head = cells(&table.head, columns, look, look.base.with(Attributes::BOLD));
         let mut head_widths = Widths::new(columns);
         head_widths.add(&head);
-        Self { head, rows: Vec::new(), head_widths, widths: Widths::new(columns) }
+        Self { head, rows: Vec::new(), head_widths, widths: Widths::new(columns), drawn: RefCell::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -75,52 +98,33 @@ impl Rows {
         let more: Vec<_> = more.iter().map(|row| cells(row, self.head.len(), look, look.base)).collect();
         let mut widths = self.widths.clone();
         more.iter().for_each(|row| widths.add(row));
-        let row = |at: usize| self.rows.get(at).or_else(|| more.get(at.checked_sub(self.rows.len())?));
-        let count = self.rows.len() + more.len();
-        let Some(fitted) = fitted(&self.head_widths, &widths, look.width).filter(|_| !look.is_plain) else {
-            return last(count, limit, out, |at, out| match at {
-                None => raw_head(&self.head, look, out),
-                Some(at) => raw(row(at).map_or(&[], Vec::as_slice), look, out),
-            });
-        };
-        let drawer = Drawer { align, widths: &fitted, border: look.style(Role::MdHr), base: look.base };
-        // Lines between the rows only where it could be unclear what belongs together.
-        let divided = widths.has_breaks || widths.natural.iter().zip(&fitted).any(|(all, width)| all > width);
-        last(count, limit, out, |at, out| match at {
-            None => {
-                drawer.rule('┌', '┬', '┐', out);
-                drawer.row(&self.head, out);
-                drawer.rule('├', '┼', '┤', out);
-            }
-            Some(at) => {
-                if divided && at > 0 {
-                    drawer.rule('├', '┼', '┤', out);
-                }
-                drawer.row(row(at).map_or(&[], Vec::as_slice), out);
-            }
+        let fitted = fitted(&self.head_widths, &widths, look.width).filter(|_| !look.is_plain);
+        let form = fitted.map(|fitted| {
+            // Lines between the rows only where it could be unclear what belongs together.
+            let is_wrapped = widths.natural.iter().zip(&fitted).any(|(all, width)| all > width);
+            Fitted { is_divided: widths.has_breaks || is_wrapped, widths: fitted }
         });
-        drawer.rule('└', '┴', '┘', out);
-    }
-}
-
-/// Draws the head (`None`) and `count` rows, of which only those that the last `limit` lines are of.
-fn last(
-    count: usize,
-    limit: usize,
-    out: &mut Vec<Line>,
-    mut draw: impl FnMut(Option<usize>, &mut Vec<Line>),
-) {
-    let (mut parts, mut lines) = (Vec::new(), 0);
-    for at in (0..=count).rev() {
-        if lines >= limit {
-            break;
+        let drawer = Drawer { align, form: form.as_ref(), look };
+        let mut drawn = self.drawn.borrow_mut();
+        let lacks_lines = drawn.rows.start > 0 && drawn.lines.len() < limit;
+        if drawn.lines.is_empty() || drawn.form != form || lacks_lines {
+            let first = self.rows.len().saturating_sub(limit);
+            *drawn = Drawn { form: form.clone(), rows: first..first, lines: Vec::new() };
+            if first == 0 {
+                drawer.head(&self.head, &mut drawn.lines);
+            }
         }
-        let mut part = Vec::new();
-        draw(at.checked_sub(1), &mut part);
-        lines += part.len();
-        parts.push(part);
+        for (at, row) in self.rows.iter().enumerate().skip(drawn.rows.end) {
+            drawer.row(at, row, &mut drawn.lines);
+        }
+        drawn.rows.end = self.rows.len();
+        let first = drawn.lines.len().saturating_sub(limit);
+        out.extend_from_slice(drawn.lines.get(first..).unwrap_or_default());
+        for (at, row) in (self.rows.len()..).zip(&more) {
+            drawer.row(at, row, out);
+        }
+        drawer.end(out);
     }
-    out.extend(parts.into_iter().rev().flatten());
 }
 
 impl Widths {
@@ -185,35 +189,71 @@ fn share(wants: &[usize], room: usize) -> Vec<usize> {
 
 struct Drawer<'a> {
     align: &'a [Align],
-    widths: &'a [usize],
-    border: Style,
-    base: Style,
+    form: Option<&'a Fitted>,
+    look: &'a Look<'a>,
 }
 
 impl Drawer<'_> {
-    fn rule(&self, left: char, middle: char, right: char, out: &mut Vec<Line>) {
+    fn head(&self, head: &[Cell], out: &mut Vec<Line>) {
+        match self.form {
+            Some(Fitted { widths, .. }) => {
+                self.rule(widths, ['┌', '┬', '┐'], out);
+                self.cells(widths, head, out);
+                self.rule(widths, ['├', '┼', '┤'], out);
+            }
+            None => {
+                self.raw(head, out);
+                self.raw(&vec![vec![Line::of("---", self.border())]; head.len()], out);
+            }
+        }
+    }
+
+    fn row(&self, at: usize, row: &[Cell], out: &mut Vec<Line>) {
+        match self.form {
+            Some(Fitted { widths, is_divided }) => {
+                if *is_divided && at > 0 {
+                    self.rule(widths, ['├', '┼', '┤'], out);
+                }
+                self.cells(widths, row, out);
+            }
+            None => self.raw(row, out),
+        }
+    }
+
+    fn end(&self, out: &mut Vec<Line>) {
+        if let Some(Fitted { widths, .. }) = self.form {
+            self.rule(widths, ['└', '┴', '┘'], out);
+        }
+    }
+
+    fn border(&self) -> Style {
+        self.look.style(Role::MdHr)
+    }
+
+    fn rule(&self, widths: &[usize], [left, middle, right]: [char; 3], out: &mut Vec<Line>) {
         let mut text = String::from(left);
-        for (at, width) in self.widths.iter().enumerate() {
+        for (at, width) in widths.iter().enumerate() {
             if at > 0 {
                 text.push(middle);
             }
             text.extend(std::iter::repeat_n('─', width + 2));
         }
         text.push(right);
-        out.push(Line::of(&text, self.border));
+        out.push(Line::of(&text, self.border()));
     }
 
-    fn row(&self, row: &[Cell], out: &mut Vec<Line>) {
-        let cells = row.iter().zip(self.widths);
+    fn cells(&self, widths: &[usize], row: &[Cell], out: &mut Vec<Line>) {
+        let (base, border) = (self.look.base, self.border());
+        let cells = row.iter().zip(widths);
         let wrapped = |(cell, width): (&Cell, &usize)| -> Vec<Line> {
             cell.iter().flat_map(|line| wrap(line, *width)).collect()
         };
         let cells: Vec<Vec<Line>> = cells.map(wrapped).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..height {
-            let mut line = Line::of("│", self.border);
-            for ((cell, width), align) in cells.iter().zip(self.widths).zip(self.align) {
-                line.push(" ", self.base);
+            let mut line = Line::of("│", border);
+            for ((cell, width), align) in cells.iter().zip(widths).zip(self.align) {
+                line.push(" ", base);
                 let start = line.width();
                 if let Some(part) = cell.get(at) {
                     let free = width.saturating_sub(part.width());
@@ -222,33 +262,56 @@ impl Drawer<'_> {
                         Align::Center => free / 2,
                         Align::Right => free,
                     };
-                    line.pad_to(start + before, self.base);
+                    line.pad_to(start + before, base);
                     line.append(part);
                 }
-                line.pad_to(start + width, self.base);
-                line.push(" ", self.base);
-                line.push("│", self.border);
+                line.pad_to(start + width, base);
+                line.push(" ", base);
+                line.push("│", border);
             }
             out.push(line);
         }
     }
-}
 
-/// Writes a row as in its source.
-fn raw(cells: &[Cell], look: &Look<'_>, out: &mut Vec<Line>) {
-    let border = look.style(Role::MdHr);
-    let mut line = Line::of("|", border);
-    for cell in cells {
-        for part in cell {
-            line.push(" ", look.base);
-            line.append(part);
+    /// Writes a row as in its source.
+    fn raw(&self, cells: &[Cell], out: &mut Vec<Line>) {
+        let (base, border) = (self.look.base, self.border());
+        let mut line = Line::of("|", border);
+        for cell in cells {
+            for part in cell {
+                line.push(" ", base);
+                line.append(part);
+            }
+            line.push(" |", border);
         }
-        line.push(" |", border);
+        out.extend(wrap(&line, self.look.width));
     }
-    out.extend(wrap(&line, look.width));
 }
 
-fn raw_head(head: &[Cell], look: &Look<'_>, out: &mut Vec<Line>) {
-    raw(head, look, out);
-    raw(&vec![vec![Line::of("---", look.style(Role::MdHr))]; head.len()], look, out);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::markdown::{self, Block};
+    use crate::tui::markdown_view::tests::look;
+
+    #[test]
+    fn rows_of_a_growing_table_are_drawn_once_for_each_width() {
+        let look = look(40);
+        let source = format!("| A | B |\n|-|-|\n{}", "| a | b |\n".repeat(50));
+        let Some(Block::Table(table)) = markdown::parse(&source).pop() else { panic!("no table") };
+        let mut rows = Rows::new(&table, &look);
+        for limit in [5, 20, usize::MAX] {
+            let mut before = Vec::new();
+            for row in table.rows.iter().skip(rows.len()).take(15) {
+                rows.push(row, &look);
+                let mut out = Vec::new();
+                rows.lines(&table.align, &[], limit, &look, &mut out);
+                let drawn = rows.drawn.borrow();
+                let places: Vec<_> = drawn.lines.iter().map(|line| line.text().as_ptr()).collect();
+                assert!(places.starts_with(&before), "drawn again at {limit}");
+                before = places;
+            }
+            assert!(before.len() >= 15.min(limit));
+        }
+    }
 }

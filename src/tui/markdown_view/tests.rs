@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 static DARK: LazyLock<Theme> = LazyLock::new(Theme::dark);
 
-fn look(width: usize) -> Look<'static> {
+pub(super) fn look(width: usize) -> Look<'static> {
     Look {
         theme: &DARK,
         width,

@@ -440,13 +440,16 @@ impl Screen {
         let live = frame;
         self.covered = covered;
         for (row, line) in live.iter().enumerate() {
-            match self.shown.get(row).map(|old| common(old, line)) {
+            let old = self.shown.get(row);
+            // Of a row that is erased in part, tmux keeps the empty cells, and wraps them when it is made narrower.
+            let is_shorter = old.is_some_and(|old| line.width() < old.width());
+            match old.map(|old| common(old, line)) {
                 Some(common) if common.all => {}
-                Some(common) => {
+                Some(common) if !is_shorter => {
                     self.go_to(row, common.cells, out);
                     self.write(&line.slice(common.bytes..line.text().len()), out);
                 }
-                None => {
+                _ => {
                     self.go_to(row, 0, out);
                     self.write(line, out);
                 }

@@ -118,6 +118,14 @@ fn only_what_changed_is_written() {
 }
 
 #[test]
+fn a_row_that_becomes_shorter_is_erased_as_a_whole() {
+    let mut terminal = Terminal::new(40, 10);
+    terminal.draw(&[], &lines(&["a longer row", "status"]));
+    let out = terminal.screen.draw(&[], &lines(&["a long", "status"]));
+    assert!(out.contains("\x1b[Ka long\n"), "{out:?}");
+}
+
+#[test]
 fn the_cursor_is_where_the_line_says() {
     let mut terminal = Terminal::new(10, 5);
     terminal.draw(&["x"], &[plain("----"), with_cursor("> ab", 3), plain("----")]);

@@ -124,7 +124,7 @@ impl List {
         }
     }
 
-    /// Sets the maximum width of labels that are followed by descriptions.
+    /// Sets the maximum width of labels that are followed by descriptions for which there is little room.
     pub fn label_cells(mut self, most: usize) -> Self {
         self.label_cells.end = most;
         self
@@ -274,8 +274,12 @@ impl List {
         let rows = self.shown.get(window.clone()).unwrap_or_default();
         let labels = rows.iter().filter_map(|&index| self.items.get(index));
         let widest = labels.clone().map(cells).max();
+        let abouts = labels.clone().filter_map(|item| item.about.as_deref());
+        let widest_about = abouts.map(width::width).max().unwrap_or(0).max(ABOUT_CELLS_MIN + 1);
+        // Labels may be wider where all descriptions have room besides.
+        let left = width.saturating_sub(widest_about + width::width(mark(true, looks)));
         let cells = &self.label_cells;
-        let column = (widest.unwrap_or(0) + 2).clamp(cells.start, cells.end);
+        let column = (widest.unwrap_or(0) + 2).clamp(cells.start, cells.end.max(left));
         let settings = self.items.iter().filter(|item| item.setting.is_some());
         let widest = settings.map(|item| width::width(&item.label)).max();
         let column = widest.map_or(column, |widest| widest.min(width / 2) + 2);

@@ -78,7 +78,11 @@ fn descriptions_stand_in_a_column() {
     ];
     let mut list = List::new(items);
     assert_eq!(
-        texts(&list.render(60, &Looks::default())),
+        texts(&list.render(60, &Looks::default()))[1],
+        "  a-very-long-label-that-is-cut-somewhere  second"
+    );
+    assert_eq!(
+        texts(&list.render(45, &Looks::default())),
         [
             "→ a                               first line",
             "  a-very-long-label-that-is-cut…  second",

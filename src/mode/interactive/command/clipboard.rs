@@ -137,12 +137,17 @@ pub fn way() -> Result<String, &'static str> {
     }
 }
 
-/// Copies the text that `read` returns to the clipboard, then shows the notice `done`.
-pub fn copy(app: &mut App, read: impl FnOnce() -> Option<String> + Send + 'static, done: &'static str) {
+/// Copies text to the clipboard, then shows the notice `done`.
+pub fn copy(app: &mut App, text: String, done: &'static str) {
+    copy_read(app, || Some((text, done.to_owned())));
+}
+
+/// Copies the text that `read` returns to the clipboard, then shows the notice it returns.
+pub fn copy_read(app: &mut App, read: impl FnOnce() -> Option<(String, String)> + Send + 'static) {
     let desktop = Desktop::of_process();
     let (feed, cancel) = (app.threads.feed.clone(), app.threads.cancel.clone());
     app.find_out("clipboard", move || {
-        let Some(text) = read() else { return Effect::Draw };
+        let Some((text, done)) = read() else { return Effect::Draw };
         let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
         // The terminal's clipboard is the user's own where the desktop is that of another machine.
         let asks_terminal = desktop.wants_terminal || desktop.is_remote || (!is_copied && !desktop.exists());
@@ -151,9 +156,9 @@ pub fn copy(app: &mut App, read: impl FnOnce() -> Option<String> + Send + 'stati
         let problem = match (is_copied, asked) {
             (_, Some(sequence)) => {
                 feed.effect(Effect::Write(sequence));
-                return Effect::Note(done.to_owned());
+                return Effect::Note(done);
             }
-            (true, None) => return Effect::Note(done.to_owned()),
+            (true, None) => return Effect::Note(done),
             (false, None) if is_too_long => {
                 "Clipboard unavailable: the text is too long for the terminal's (OSC 52)"
             }

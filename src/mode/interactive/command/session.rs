@@ -33,7 +33,7 @@ const CHANGELOG: Packed = packed!("CHANGELOG.md");
 /// `/copy`: copies the last answer.
 pub fn copy(app: &mut App, _: &str) {
     match app.control.last_assistant_text() {
-        Some(text) => clipboard::copy(app, || Some(text), "Copied last agent message to clipboard"),
+        Some(text) => clipboard::copy(app, text, "Copied last agent message to clipboard"),
         None => app.error("No agent messages to copy yet."),
     }
 }

@@ -47,7 +47,7 @@ pub fn open(app: &mut App, begin: Option<String>) {
 
 pub fn copy_entry(app: &mut App, id: &str) {
     match app.control.tree().entry_text(id) {
-        Some(text) => clipboard::copy(app, || Some(text), "Copied selected message to clipboard"),
+        Some(text) => clipboard::copy(app, text, "Copied selected message to clipboard"),
         None => app.error("Selected entry has no text to copy"),
     }
 }

@@ -46,8 +46,9 @@ pub struct Scroll {
     is_along_top: bool,
     /// The mouse while it is dragged at an edge beyond which there is more, and when it was looked at last.
     at_edge: Option<(Mouse, Instant)>,
-    /// Number of stored items when last counted.
+    /// Number of stored items, and the parts behind them, when last drawn.
     stored: usize,
+    live: Vec<u64>,
     pub laid_out: Option<Layout>,
     cache: HashMap<usize, Rc<[Line]>>,
     pub search: Option<Search>,
@@ -124,13 +125,17 @@ impl Scroll {
         }
     }
 
-    /// Takes the number of stored items. Unfinished parts are other items, cut differently, once they are
-    /// stored, so a selection that reaches into them ends when the number changes.
-    pub fn count_stored(&mut self, count: usize) {
-        let before = std::mem::replace(&mut self.stored, count);
-        if before != count {
-            self.selection = self.selection.filter(|selection| selection.rows().1.0 < before);
-        }
+    /// Takes the items that there are now: the number of stored ones, and the unfinished parts behind them. A
+    /// selection stays with its parts. It ends when one of them is stored: it is cut differently then.
+    pub fn follow(&mut self, stored: usize, live: Vec<u64>) {
+        let (stored_before, live_before) =
+            (std::mem::replace(&mut self.stored, stored), std::mem::replace(&mut self.live, live));
+        let place = |item: usize| {
+            let Some(behind) = item.checked_sub(stored_before) else { return Some(item) };
+            let part = live_before.get(behind)?;
+            Some(stored + self.live.iter().position(|id| id == part)?)
+        };
+        self.selection = self.selection.and_then(|selection| selection.moved(place));
     }
 
     /// Starts the search for the typed text, if it has changed.

@@ -61,6 +61,14 @@ impl Selection {
         std::mem::take(&mut self.is_held) && self.is_shown
     }
 
+    /// The selection where `place` has its items now; `None` if one of them is gone.
+    pub fn moved(mut self, place: impl Fn(usize) -> Option<usize>) -> Option<Self> {
+        for row in [&mut self.anchor.row, &mut self.head.row, &mut self.cell.0] {
+            row.0 = place(row.0)?;
+        }
+        Some(self)
+    }
+
     /// The first and the last row.
     pub fn rows(&self) -> (Row, Row) {
         (self.anchor.row.min(self.head.row), self.anchor.row.max(self.head.row))

@@ -303,18 +303,26 @@ fn a_long_selection_is_read_on_another_thread() {
 }
 
 #[test]
-fn a_selection_ends_if_its_unfinished_part_is_stored() {
+fn a_selection_stays_with_its_part_until_that_is_stored() {
     let mut window = Window::new(3);
     let rows = window.frame();
     let answer = rows.iter().rposition(|row| row == "answer 2 end").unwrap();
     let keys = format!("p1,{answer} d6,{answer} r6,{answer}");
-    for (reaches, remains) in [(false, true), (true, false)] {
+    // The selected item is the last of six: the unfinished part 8 where fewer are stored.
+    for (stored, live, then_stored, then_live, remains_at) in [
+        (6, vec![], 7, vec![], Some(5)),
+        (5, vec![8], 5, vec![8, 9], Some(5)),
+        (5, vec![8], 6, vec![8], Some(6)),
+        (4, vec![7, 8], 4, vec![8], Some(4)),
+        (4, vec![7, 8], 6, vec![8, 9], Some(6)),
+        (5, vec![8], 6, vec![], None),
+        (5, vec![8], 6, vec![9], None),
+    ] {
         assert!(selected(&mut window, &keys).is_some());
-        let stored = window.scroll.stored;
-        // The selected item is the last one: as if it had not been stored.
-        window.scroll.stored = stored - usize::from(reaches);
-        window.scroll.count_stored(stored + 1);
-        assert_eq!(window.scroll.deselect(), remains, "{reaches}");
+        (window.scroll.stored, window.scroll.live) = (stored, live);
+        window.scroll.follow(then_stored, then_live.clone());
+        let place = window.scroll.selection.map(|selection| selection.rows().0.0);
+        assert_eq!(place, remains_at, "{then_stored} {then_live:?}");
     }
 }
 

@@ -10,9 +10,12 @@ use crate::tui::markdown_view::Stream;
 use crate::tui::theme::Role;
 use serde_json::Value;
 use std::cell::LazyCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 pub struct Part {
+    /// Tells it apart from all others.
+    id: u64,
     /// Block index in the streaming answer.
     pub index: Option<usize>,
     pub body: Body,
@@ -66,13 +69,17 @@ pub struct View {
 
 /// A part that is not in the conversation yet: final lines, and those after them, laid out when they are read.
 pub struct Live<'a> {
+    /// The part, whatever stands before it.
+    pub id: u64,
     pub ready: &'a [Line],
     pub open: LazyCell<Vec<Line>, Box<dyn FnOnce() -> Vec<Line> + 'a>>,
 }
 
 impl Part {
     pub fn new(body: Body) -> Self {
-        Self { index: None, body, is_final: false, is_stored: false, ready: Vec::new() }
+        static PARTS: AtomicU64 = AtomicU64::new(0);
+        let id = PARTS.fetch_add(1, Ordering::Relaxed);
+        Self { id, index: None, body, is_final: false, is_stored: false, ready: Vec::new() }
     }
 
     /// True if nothing of the part is shown so far.
@@ -124,7 +131,7 @@ impl Part {
             _ => &[],
         };
         let open = Box::new(move || self.open(&look, now)) as Box<dyn FnOnce() -> Vec<Line>>;
-        Live { ready, open: LazyCell::new(open) }
+        Live { id: self.id, ready, open: LazyCell::new(open) }
     }
 
     /// The lines of the part in a view that may still change.

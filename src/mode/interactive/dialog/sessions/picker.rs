@@ -627,8 +627,10 @@ impl Dialog for Picker {
         body.truncate(rows.saturating_sub(ROWS_MIN));
         body.push(self.search.render(width, &looks));
         body.push(Line::new());
-        let height = rows.saturating_sub(body.len() + 4).clamp(1, ROWS_MAX);
-        body.extend(self.rows(height, width, look));
+        let place = usize::from(!self.search.text().trim().is_empty());
+        let height = rows.saturating_sub(body.len() + 2 + place);
+        let counter = usize::from(self.shown.len() > height.min(ROWS_MAX));
+        body.extend(self.rows(height.saturating_sub(counter).clamp(1, ROWS_MAX), width, look));
         frame::indented(body, look, rows)
     }
 

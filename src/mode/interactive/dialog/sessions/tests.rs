@@ -43,6 +43,15 @@ const SOME: &[(&str, &str, &str)] =
     &[("one", "", "fix the parser"), ("two", "My name", "write tests"), ("three", "", "a third thing")];
 
 #[test]
+fn all_rows_of_a_low_screen_are_for_sessions() {
+    let mut bench = bench(SOME);
+    bench.app.config.size.rows = 14;
+    let screen = bench.screen(100);
+    assert!(screen.contains("My name") && screen.contains("fix the parser"), "{screen}");
+    assert!(!screen.contains("/3)"), "{screen}");
+}
+
+#[test]
 fn sessions_are_listed_and_searched_by_row_and_by_text() {
     let mut bench = bench(SOME);
     let screen = bench.screen(100);
