@@ -50,6 +50,10 @@ impl Extensions {
             let subscription = registration.events.iter().find(|known| known.event == name)?;
             (subscription.timeout, subscription.waits && !NEWS.contains(&name))
         };
+        // What it has registered on the way counts when it is loaded; the session begins for it then.
+        if instance.is_loading() && name != "project_trust" {
+            return None;
+        }
         let Some(connection) = instance.connection() else {
             return Some(Err(Failed::Over(instance.end_text())));
         };

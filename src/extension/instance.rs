@@ -3,6 +3,7 @@
 use super::component::Remote;
 use super::connection::Connection;
 use super::find::Found;
+use super::limit::INITIALIZE_MAX;
 use super::registration::{Registration, ServerEntry};
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
@@ -31,8 +32,12 @@ pub struct Instance {
     start_ms: AtomicU64,
     /// `session_start` was sent.
     greeted: AtomicBool,
-    /// Cancelled when its program has answered `initialize`, or has failed.
+    /// Cancelled when its program has answered `initialize`, or has failed; and when nobody has to wait for that.
     answered: CancelToken,
+    /// Cancelled when what its program has answered to `initialize` is taken in.
+    taken: CancelToken,
+    /// Held while what is registered is taken into the session: the newest has to be the last.
+    pub(super) applying: Mutex<()>,
     /// Its program is to say when it has loaded it.
     loading: AtomicBool,
     /// The user was told that a prompt goes without it.
@@ -92,6 +97,8 @@ impl Instance {
             start_ms: AtomicU64::new(0),
             greeted: AtomicBool::new(false),
             answered: CancelToken::new(),
+            taken: CancelToken::new(),
+            applying: Mutex::default(),
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             ready: CancelToken::new(),
@@ -127,7 +134,18 @@ impl Instance {
 
     /// Its program has answered `initialize`, or will not.
     pub(super) fn set_answered(&self) {
+        self.taken.cancel();
         self.answered.cancel();
+    }
+
+    /// True if its program has had the time to begin something.
+    pub(super) fn has_begun(&self) -> bool {
+        self.taken.is_cancelled()
+    }
+
+    /// Waits until the answer to `initialize` is taken in, or `over` is cancelled.
+    pub(super) fn wait_until_taken(&self, over: &CancelToken) {
+        wait(&self.taken, Instant::now() + INITIALIZE_MAX, over);
     }
 
     pub(super) fn has_answered(&self) -> bool {
@@ -349,6 +367,11 @@ impl Instance {
         let mut state = self.state();
         state.end = Some(why.to_owned());
         state.connection = None;
+    }
+
+    /// Forgets what it has registered.
+    pub(super) fn clear_registration(&self) {
+        self.state().registration = Arc::default();
     }
 
     /// Adds to what it has registered.

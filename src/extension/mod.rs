@@ -237,11 +237,11 @@ impl Extensions {
     fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
         self.count_events();
         let Some(control) = self.control.get() else { return };
+        let applying = instance.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let registration = instance.registration();
         let tools = registration.tools.iter().map(|entry| tool::tool(self, instance, entry));
         let member = self.member(instance);
         let (models, problems) = provider::models(&member);
-        problems.iter().for_each(|problem| self.report(instance, "register", problem));
         let commands = registration.commands.iter().map(|entry| tool::command(self, instance, entry));
         let addition = Addition {
             tools: tools.collect::<Vec<Arc<dyn Tool>>>(),
@@ -263,8 +263,10 @@ impl Extensions {
             return;
         }
         let servers = control.registered_servers();
-        for problem in control.set_addition(instance.owner(), addition) {
-            self.report(instance, "register", &problem);
+        let refused = control.set_addition(instance.owner(), addition);
+        drop(applying);
+        for problem in problems.iter().chain(&refused) {
+            self.report(instance, "register", problem);
         }
         // Those that are there when the session begins are no news.
         if self.state().opening.is_some() && servers != control.registered_servers() {

@@ -103,6 +103,10 @@ impl Extensions {
 
     /// Takes in what an instance registers that its program loaded after the answer to `initialize`.
     pub(super) fn loaded(self: &Arc<Self>, instance: &Arc<Instance>, fields: &Value) {
+        // The answer comes first, but another thread takes it in.
+        if let Some(connection) = instance.connection() {
+            instance.wait_until_taken(connection.over());
+        }
         if !instance.has_loaded() {
             return;
         }
@@ -114,6 +118,13 @@ impl Extensions {
             Ok(()) => self.apply(instance),
             Err(why) => {
                 instance.fail(&why);
+                // It may have registered something on the way, such as a gate that would now block every call.
+                instance.clear_registration();
+                self.count_events();
+                self.clear(instance);
+                if let Some(control) = self.control.get() {
+                    control.remove_addition(&instance.owner());
+                }
                 self.report(instance, "start", &why);
             }
         }
@@ -299,6 +310,10 @@ fn start(
     if failures.iter().all(Option::is_some) {
         connection.end(RETIRED);
     }
+    // One whose program ended meanwhile will not say that it is loaded.
+    if connection.is_over() {
+        group.iter().filter(|instance| instance.has_loaded()).for_each(|instance| instance.set_ready());
+    }
     Ok(failures)
 }
 
@@ -388,7 +403,7 @@ fn end_all(instances: &[Arc<Instance>]) {
         for instance in instances {
             let Some(connection) = instance.take_connection() else { continue };
             // One that has not even begun has nothing to bring to an end.
-            if !instance.has_answered() {
+            if !instance.has_begun() {
                 connection.end(RETIRED);
             }
             if !connections.iter().any(|known| Arc::ptr_eq(known, &connection)) {

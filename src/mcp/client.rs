@@ -186,7 +186,13 @@ impl Client {
         let options = Options { timeout: self.timeout, cancel, progress: Some(progress) };
         let mut result = self.peer.request("tools/call", params, &options)?;
         if let Some(task) = result.pointer("/task/taskId").and_then(Value::as_str) {
-            result = self.result_of_task(task, progress, cancel)?;
+            result = self.result_of_task(task, progress, cancel).map_err(|fault| match fault {
+                // The call itself was taken, and must not be sent again.
+                Fault::SessionGone | Fault::Scope(_) => {
+                    Fault::Failed("the server has begun the task, and does not give its result".into())
+                }
+                fault => fault,
+            })?;
         }
         let is_wrong = result.get("content").is_some_and(|content| !content.is_array());
         let Some(fields) = result.as_object_mut().filter(|_| !is_wrong) else {

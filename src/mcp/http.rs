@@ -191,6 +191,11 @@ impl Inner {
             match self.resume(&last, cancel) {
                 Ok(answer) => stream = Stream::new(answer),
                 Err(fault) if fault.is_passing() => {}
+                // The request itself was taken, and must not be sent again.
+                Err(Fault::SessionGone | Fault::Scope(_) | Fault::SignIn(_)) => {
+                    let why = "the stream broke before the answer, and the server does not resume it";
+                    return Err(Fault::Closed(why.into()));
+                }
                 Err(fault) => return Err(fault),
             }
         }

@@ -56,6 +56,16 @@ fn a_llama_cpp_server_is_signed_in_to_by_its_address() {
     let url = format!("http://127.0.0.1:{}", server.port());
     assert_eq!(stored, json!({"llama.cpp": {"type": "api_key", "env": {"LLAMA_BASE_URL": url}}}));
     world.pi().words("--model llama.cpp/tiny -p hi").run().success().stdout_is("one\n");
+    // The address that is typed at another sign-in is the one from then on.
+    let other = Server::start([Reply::text("two")]);
+    other.list_models();
+    let pi = world.pi().words("auth login llama.cpp").spawn_on_terminal();
+    pi.wait_until_shown("ddress");
+    pi.type_keys(&format!("http://127.0.0.1:{}\n", other.port()));
+    pi.wait_until_shown("ey");
+    pi.type_keys("\n");
+    pi.wait().success();
+    world.pi().words("--model llama.cpp/tiny -p hi").run().success().stdout_is("two\n");
 }
 
 /// The entry that `/login llama.cpp` of the TypeScript pi writes, and the models of its sessions.

@@ -477,6 +477,39 @@ fn a_broken_stream_is_resumed_from_its_last_event() {
 }
 
 #[test]
+fn a_call_that_was_taken_is_not_made_twice() {
+    const EVENTS: &str = "content-type: text/event-stream\r\nmcp-session-id: first\r\n";
+    const NARROW: &str = "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"all\"\r\n";
+    // How the stream, or the task, is lost when its answer is asked for.
+    for (is_task, status, headers, told) in [
+        (false, 404, "", "the server does not resume it"),
+        (false, 403, NARROW, "the server does not resume it"),
+        (true, 404, "", "does not give its result"),
+        (true, 403, NARROW, "does not give its result"),
+    ] {
+        let web = Web::start(move |_, asked| match (asked.0.as_str(), asked.2["method"].as_str()) {
+            (_, Some("tools/call")) if is_task => {
+                let result = json!({"task": {"taskId": "t1", "status": "working"}});
+                let answer = json!({"jsonrpc": "2.0", "id": asked.2["id"], "result": result});
+                (200, "content-type: application/json\r\n".into(), answer.to_string())
+            }
+            (_, Some("tools/call")) => {
+                let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
+                (200, EVENTS.into(), format!("id: e1\nretry: 1\ndata: {progress}\n\n"))
+            }
+            (_, Some("tasks/result")) => (status, headers.into(), String::new()),
+            ("get", None) if asked.1.contains("last-event-id: e1") => (status, headers.into(), String::new()),
+            _ => usual(asked),
+        });
+        let (world, model) = asks_web();
+        web.configure(&world, &json!({}));
+        let answer = call_web(&world, &model);
+        assert!(answer.contains(told), "{answer}");
+        assert_eq!(web.seen().matches("tools/call").count(), 1, "{}", web.seen());
+    }
+}
+
+#[test]
 fn a_server_of_the_first_kind_is_found_out() {
     let (stream, held) = std::sync::mpsc::channel::<String>();
     let (stream, held) = (Mutex::new(stream), Mutex::new(Some(held)));

@@ -74,7 +74,7 @@ async function initialize(params) {
 	}
 	const registrations = [];
 	for (const instance of instances) registrations.push(await load(instance));
-	return { protocolVersion: 1, name: "typescript", extensions: registrations };
+	return { protocolVersion: 1, name: "typescript", extensions: registrations.map((registration) => registration()) };
 }
 
 /** Milliseconds for which all extensions together may keep the first prompt waiting while nothing is computed. */
@@ -87,7 +87,10 @@ function loading() {
 	peer.send({ method: "loading" });
 }
 
-/** What an extension registers, or that it is still waiting for something: what it registers then comes when it is loaded. */
+/**
+ * Gives what an extension has registered by then, or that it is still waiting for something: what it registers comes when
+ * it is loaded.
+ */
 async function load(instance) {
 	const extension = new Extension(instance, peer, mirror);
 	lastExtension = instance.id;
@@ -96,23 +99,33 @@ async function load(instance) {
 	loading();
 	if (answer) return answer;
 	idleLeft = 0;
-	whenAnswered.push(async () => peer.call("loaded", await registration).catch(() => {}));
-	return { id: instance.id, loading: true };
+	whenAnswered.push(async () => peer.call("loaded", (await registration)()).catch(() => {}));
+	return () => ({ id: instance.id, loading: true });
 }
 
 async function start(extension) {
 	const { id, path } = extension;
 	extensions.set(id, extension);
+	const failed = (error) => {
+		extensions.delete(id);
+		console.error(error?.stack ?? error);
+		return { id, extension: id, error: describe(error) };
+	};
 	try {
 		const factory = await loadFactory(path);
 		await factory(extension.api);
 		await extension.findModels();
-		return { extension: id, ...extension.registration() };
 	} catch (error) {
-		extensions.delete(id);
-		console.error(error?.stack ?? error);
-		return { id, extension: id, error: describe(error) };
+		const answer = failed(error);
+		return () => answer;
 	}
+	return () => {
+		try {
+			return { extension: id, ...extension.registration() };
+		} catch (error) {
+			return failed(error);
+		}
+	};
 }
 
 /** Nothing, when this thread has had nothing to do for so many milliseconds. */

@@ -5,8 +5,10 @@ import { readSync, writeSync } from "node:fs";
 import * as modules from "node:module";
 
 if (process.versions.bun || (modules.registerHooks && modules.stripTypeScriptTypes)) await import("./main.mjs");
-else if (spawnSync("bun", process.argv.slice(1), { stdio: [0, 1, 2, 3, 4] }).error) {
-	refuse(`needs Node 22.18 or newer, or bun, and ${process.execPath} is ${process.version}`);
+else {
+	const bun = spawnSync("bun", process.argv.slice(1), { stdio: [0, 1, 2, 3, 4] });
+	if (bun.error) refuse(`needs Node 22.18 or newer, or bun, and ${process.execPath} is ${process.version}`);
+	else process.exitCode = bun.status ?? 1;
 }
 
 /** Answers the first message, which is `initialize`, with an error for every extension. */

@@ -200,6 +200,11 @@ impl Server {
         self.slot().wants.clone()
     }
 
+    /// The user has another sign-in now.
+    pub fn wants_nothing(&self) {
+        self.slot().wants = None;
+    }
+
     pub fn offer(&self) -> Arc<Offer> {
         self.slot().offer.clone()
     }

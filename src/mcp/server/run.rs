@@ -77,6 +77,10 @@ impl Server {
         let Some(widen) = &self.context.widen else { return false };
         let _done = {
             let mut slot = self.slot();
+            // The user did not want that, or it did not help.
+            if slot.wants.as_deref() == Some(challenge) {
+                return false;
+            }
             if let Some(under_way) = slot.widening.clone() {
                 drop(slot);
                 select! {

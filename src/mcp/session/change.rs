@@ -42,6 +42,7 @@ impl Mcp {
         let asker = SignIn { server: name.to_owned(), ui };
         let signed_in = resource.sign_in(challenge.as_deref(), None, &asker, cancel);
         signed_in.map_err(|error| server.error(format_args!("cannot sign in: {}", error.message)))?;
+        server.wants_nothing();
         server.reconnect(cancel)
     }
 
@@ -79,6 +80,7 @@ impl Mcp {
         if !removed {
             self.show(format!("There is no sign-in to the MCP server \"{name}\""));
         }
+        server.wants_nothing();
         server.close(Instant::now() + END);
         Ok(())
     }

@@ -113,7 +113,9 @@ fn a_terminal_takes_keys_says_what_it_waits_for_and_escape_goes_on() {
     assert!(server.requests().is_empty());
     screen.type_keys(ESCAPE);
     screen.wait_for("the answer");
-    assert!(screen.text().contains("joins later"), "{}", screen.text());
+    // Wherever the row ends.
+    let shown = screen.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("joins later"), "{shown}");
     screen.quit();
 }
 
@@ -147,4 +149,38 @@ fn what_is_said_during_the_start_is_on_the_screen_once() {
     assert_eq!(said, 1, "{}", screen.text());
     screen.type_keys(ENTER);
     assert!(screen.wait().0.success());
+}
+
+/// An extension that is loaded after its answer, with `before` the answer and `after` it.
+fn install_late(world: &World, before: &str, after: &str) {
+    let answer = json!({"protocolVersion": 1, "extensions": [{"id": "e1", "loading": true}]});
+    let arms = format!(
+        "    *'\"method\":\"initialize\"'*) {before}ok '{answer}'; {after} ;;\n    *'\"type\":\"tool_call\"'*) fail boom ;;\n"
+    );
+    write_program(&world.agent_dir().join("extensions/late"), &script(&arms));
+}
+
+#[test]
+fn what_is_loaded_counts_also_when_it_comes_with_the_answer() {
+    let (world, server) = world([Reply::text("done")]);
+    let mut loaded = hello();
+    loaded["extension"] = json!("e1");
+    install_late(&world, &format!("call l loaded '{loaded}'; "), ":");
+    world.pi().words("--model mock/m1 -p hi").run().success();
+    assert!(server.requests()[0].body.to_string().contains("\"hello\""));
+}
+
+#[test]
+fn an_extension_that_fails_late_leaves_nothing_behind() {
+    let (world, server) =
+        world([Reply::tool("t1", "bash", &json!({"command": "echo ran"})), Reply::text("done")]);
+    let register = r#"call r register '{"extension":"e1","events":["tool_call"]}'; "#;
+    install_late(
+        &world,
+        "",
+        &format!(r#"{register}call l loaded '{{"extension":"e1","error":"too late"}}'"#),
+    );
+    let ran = world.pi().words("--model mock/m1 -p hi").run().success();
+    assert!(ran.stderr.contains("too late"), "{}", ran.stderr);
+    assert_eq!(server.requests()[1].last_text(), "ran\n");
 }

@@ -275,9 +275,13 @@ impl Credentials {
     fn store(&self, provider: &str, mut entry: Entry, cancel: &CancelToken) -> Result<(), StreamError> {
         let store = Store::lock(&self.file.path, cancel)?;
         let mut entries = store.read()?;
-        // The entry's settings are kept when the user signs in again.
-        if let Some(env) = entry_of(&entries, provider).and_then(|old| old.get("env")) {
-            entry.insert("env".into(), env.clone());
+        // The entry's settings are kept when the user signs in again, but for those that the sign-in has set.
+        if let Some(Value::Object(old)) = entry_of(&entries, provider).and_then(|old| old.get("env")) {
+            let mut env = old.clone();
+            if let Some(Value::Object(new)) = entry.get("env") {
+                env.extend(new.clone());
+            }
+            entry.insert("env".into(), Value::Object(env));
         }
         if let Some(former) = former_provider_id(provider) {
             entries.shift_remove(former);
