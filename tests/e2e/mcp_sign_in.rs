@@ -315,6 +315,33 @@ fn a_sign_in_registers_and_its_token_is_renewed_once_for_all() {
 }
 
 #[test]
+fn a_client_of_another_authorization_server_is_not_shown_to_this_one() {
+    for (issuer, client) in [("https://elsewhere.example/auth", "c1"), ("", "of-before")] {
+        let guarded = Guarded::start();
+        let (world, _model) = calls(0);
+        guarded.configure(&world, &json!({}));
+        let pi = begin(&world, "mcp login web");
+        let first = page(&pi.shown());
+        agree(&guarded, &first, &code(&guarded));
+        pi.wait().success();
+        let file = world.agent_dir().join("mcp-auth.json");
+        let mut all: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let state = all.as_object_mut().unwrap().values_mut().next().unwrap();
+        state["clientInformation"]["client_id"] = "of-before".into();
+        if !issuer.is_empty() {
+            state["discovery"]["authorizationServerUrl"] = issuer.into();
+        }
+        state["tokens"]["refresh_token"] = "unknown".into();
+        fs::write(&file, all.to_string()).unwrap();
+        guarded.inside.lock().unwrap().access = "withdrawn".into();
+        let pi = begin(&world, "mcp login web");
+        assert_eq!(page(&pi.shown())["client_id"], client, "{issuer}");
+        pi.signal("INT");
+        pi.wait();
+    }
+}
+
+#[test]
 fn an_expired_token_is_renewed_before_it_is_used() {
     let guarded = Guarded::start();
     let (world, _model) = calls(0);

@@ -213,7 +213,7 @@ impl Resource {
             return Err(failed("the authorization server does not take PKCE with S256"));
         }
         let state = self.states.load()?;
-        let granted = token(&state, "scope").filter(|_| wants_more);
+        let granted = token(&state, "scope").filter(|_| wants_more && is_of(&state, &found));
         let asked = challenge.scopes();
         let scope = merged(&[self.settings.scope.as_deref(), granted, asked.as_deref(), scope]);
         let scope = scope.or_else(|| found.scopes());
@@ -370,7 +370,8 @@ impl Resource {
             return Ok((Plan::Known(client), path));
         }
         let wants_document = self.settings.registration == Registration::Document;
-        if let Some((client, uris)) = Client::stored(state).filter(|_| !wants_document) {
+        if let Some((client, uris)) = Client::stored(state).filter(|_| !wants_document && is_of(state, found))
+        {
             return Ok((Plan::Stored(client, uris), path));
         }
         if self.offers_document()
@@ -406,6 +407,12 @@ impl Resource {
             name: "The server",
         }
     }
+}
+
+/// True unless what is stored comes from another authorization server, which must not learn it.
+fn is_of(state: &State, found: &Found) -> bool {
+    let known = state.get("discovery").and_then(Found::from_json);
+    known.is_none_or(|known| known.server.trim_end_matches('/') == found.server.trim_end_matches('/'))
 }
 
 /// The scopes that a server's challenge asks for.
