@@ -93,7 +93,8 @@ impl Calls {
 
     /// Takes in what a call that has ended tells of its own calls and costs.
     pub fn absorb(&mut self, output: &ToolOutput) {
-        self.inner.extend(output.nested_calls.clone());
+        let room = CALLS_MAX.saturating_sub(self.inner.len());
+        self.inner.extend(output.nested_calls.iter().take(room).cloned());
         self.usage = self.usage_with(output.usage.clone());
     }
 

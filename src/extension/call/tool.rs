@@ -64,9 +64,10 @@ impl Call<'_> {
                     false => control.begin_call(id, parent, name, arguments, self.cancel).run(&progress),
                 };
                 if let Some((parent, _, at)) = begun {
-                    let (status, error) = match is_error {
-                        true => (Status::Error, output.joined_text()),
-                        false => (Status::Ok, String::new()),
+                    let (status, error) = match (is_error, self.cancel.is_cancelled()) {
+                        (true, true) => (Status::Cancelled, String::new()),
+                        (true, false) => (Status::Error, output.joined_text()),
+                        (false, _) => (Status::Ok, String::new()),
                     };
                     self.instance.record(parent, |made| {
                         made.end(at, status, &error);

@@ -220,10 +220,10 @@ fn an_extension_changes_the_changelog() {
     screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
     screen.send("/changelog");
     let shown = screen.wait_for("Another list");
-    assert!(shown.contains("What's New") && !shown.contains("The first version"), "{shown}");
+    assert!(shown.contains("What's New") && !shown.contains("The first release"), "{shown}");
     screen.quit();
     let asked = log(&world).into_iter().find(|message| message["method"] == "markdown.transform").unwrap();
-    assert!(asked["params"]["text"].as_str().unwrap().contains("The first version"), "{asked}");
+    assert!(asked["params"]["text"].as_str().unwrap().contains("The first release"), "{asked}");
 }
 
 #[test]
