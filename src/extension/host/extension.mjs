@@ -16,6 +16,8 @@ import { Screen } from "./ui.mjs";
 const MAX_DRAWN_CALLS = 200;
 /** Milliseconds for a provider to find out its models. */
 const REFRESH_MS = 10_000;
+/** Milliseconds for which an extension counts as being loaded while its models are found out. */
+const MODELS_WAIT_MS = 1000;
 /** Events whose handlers nobody waits for. */
 const STREAMS = new Set(["message_update", "provider_stream_event", "tool_execution_update"]);
 
@@ -297,9 +299,8 @@ export class Extension {
 			registerProvider: (name, config) => {
 				if (typeof name !== "string") [name, config] = [name.id, configOf(name)];
 				this.providers.set(name, { ...this.providers.get(name), ...config });
-				const register = () => this.register({ providers: [describeProvider(name, this.providers.get(name))] });
-				register();
-				if (this.mirror.ready && config.refreshModels) this.refreshModels(name).then(register);
+				this.announceProvider(name);
+				if (this.mirror.ready && config.refreshModels) this.refreshModels(name);
 			},
 			unregisterProvider: (name) => {
 				this.providers.delete(name);
@@ -477,13 +478,20 @@ export class Extension {
 		return { text: this.transformers.reduce((now, { transform, messageTypes }) => (messageTypes && !messageTypes.includes(context.messageType) ? now : transform(now, context)), text) };
 	}
 
-	/** Asks for the models of every provider that finds them out. */
+	announceProvider(name) {
+		const config = this.providers.get(name);
+		if (config) this.register({ providers: [describeProvider(name, config)] });
+	}
+
+	/** Asks for the models of every provider that finds them out. What takes longer is registered when it comes. */
 	async findModels() {
-		await Promise.all(Array.from(this.providers.keys(), (name) => this.refreshModels(name)));
+		const found = Promise.all(Array.from(this.providers.keys(), (name) => this.refreshModels(name)));
+		await Promise.race([found, new Promise((done) => setTimeout(done, MODELS_WAIT_MS))]);
 	}
 
 	async refreshModels(name) {
-		const { refreshModels, findKey } = this.providers.get(name);
+		const asked = this.providers.get(name);
+		const { refreshModels, findKey } = asked;
 		if (!refreshModels) return;
 		const signal = AbortSignal.timeout(REFRESH_MS);
 		const late = new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason), { once: true }));
@@ -492,7 +500,10 @@ export class Extension {
 			const context = { signal, allowNetwork: !process.env.PI_OFFLINE, force: false, publish };
 			const [models, key] = await Promise.race([Promise.all([refreshModels(context), findKey?.(signal)]), late]);
 			// Without models there is nothing that an address would be of.
-			if (models && this.providers.has(name)) this.providers.set(name, { ...this.providers.get(name), ...(models.length > 0 && key), models });
+			// It may have been registered anew, or taken back.
+			if (!models || this.providers.get(name) !== asked) return;
+			this.providers.set(name, { ...asked, ...(models.length > 0 && key), models });
+			this.announceProvider(name);
 		} catch (error) {
 			this.fail(`refreshModels of ${name}`, error);
 		}
