@@ -162,12 +162,14 @@ fn install_late(world: &World, before: &str, after: &str) {
 
 #[test]
 fn what_is_loaded_counts_also_when_it_comes_with_the_answer() {
-    let (world, server) = world([Reply::text("done")]);
+    let (world, server) =
+        world([Reply::tool("t1", "bash", &json!({"command": "true"})), Reply::text("done")]);
     let mut loaded = hello();
     loaded["extension"] = json!("e1");
     install_late(&world, &format!("call l loaded '{loaded}'; "), ":");
     world.pi().words("--model mock/m1 -p hi").run().success();
-    assert!(server.requests()[0].body.to_string().contains("\"hello\""));
+    // The call has waited for it.
+    assert!(server.requests()[1].body.to_string().contains("\"hello\""));
 }
 
 #[test]
