@@ -9,7 +9,7 @@ use crate::screen::Screen;
 use crate::server::{Reply, Server, gate};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -40,13 +40,15 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 fn library() -> Option<&'static PathBuf> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compile = || {
-        let folder = std::env::temp_dir().join(format!("pi-test-clock-{}", std::process::id()));
-        fs::create_dir_all(&folder).ok()?;
-        let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let own = |end: &str| folder.join(format!("clock-{}.{end}", std::process::id()));
+        let (source, made, library) = (own("c"), own("so"), folder.join("clock.so"));
         fs::write(&source, SOURCE).ok()?;
         let words = ["-shared", "-fPIC", "-o"];
-        let made = Command::new("cc").args(words).args([&library, &source]).output().ok()?;
-        made.status.success().then_some(library)
+        let compiled = Command::new("cc").args(words).args([&made, &source]).output();
+        fs::remove_file(&source).ok()?;
+        fs::rename(made, &library).ok()?;
+        compiled.ok()?.status.success().then_some(library)
     };
     let library = LIBRARY.get_or_init(compile).as_ref();
     if library.is_none() || cfg!(target_env = "musl") {
