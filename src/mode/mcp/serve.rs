@@ -114,13 +114,17 @@ impl Server {
                     reply.done(json!({}));
                 }
             },
-            "tools/list" => reply.done(json!({"tools": self.tools()})),
+            "tools/list" => self.settled(reply, |shared, reply| reply.done(json!({"tools": shared.tools()}))),
             "tools/call" => self.call(params, reply),
-            "prompts/list" => reply.done(json!({"prompts": resource::prompts(&self.0.control)})),
-            "prompts/get" => match resource::prompt(&self.0.control, &params) {
-                Ok(prompt) => reply.done(prompt),
-                Err(reason) => reply.fail(INVALID_PARAMS, reason),
-            },
+            "prompts/list" => self.settled(reply, |shared, reply| {
+                reply.done(json!({"prompts": resource::prompts(&shared.control)}));
+            }),
+            "prompts/get" => {
+                self.settled(reply, move |shared, reply| match resource::prompt(&shared.control, &params) {
+                    Ok(prompt) => reply.done(prompt),
+                    Err(reason) => reply.fail(INVALID_PARAMS, reason),
+                })
+            }
             "resources/list" => self.beside(reply, move |shared, reply| {
                 match resource::list(&mut **shared.host(), params["cursor"].as_str()) {
                     Ok(page) => reply.done(page),
@@ -182,22 +186,6 @@ impl Server {
         })
     }
 
-    fn tools(&self) -> Vec<Value> {
-        let all = self.0.control.tools().all();
-        let mut tools: Vec<Value> =
-            all.iter().filter(|(_, active)| *active).map(|(tool, _)| call::declare(tool.info())).collect();
-        if self.0.can_run {
-            tools.push(agent::declare());
-        }
-        tools
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        let all = self.0.control.tools().all();
-        all.iter().any(|(tool, active)| *active && tool.info().spec.name == name)
-            || (self.0.can_run && name == agent::NAME)
-    }
-
     fn call(&self, mut params: Value, reply: Reply) {
         let Some(name) = params["name"].as_str().map(str::to_owned) else {
             return reply.fail(INVALID_PARAMS, "\"name\" must be a string");
@@ -207,12 +195,12 @@ impl Server {
             Value::Null => Map::new(),
             _ => return reply.fail(INVALID_PARAMS, "\"arguments\" must be an object"),
         };
-        if !self.has_tool(&name) {
-            return reply.fail(INVALID_PARAMS, format!("Unknown tool: {name}"));
-        }
         let token = params["_meta"]["progressToken"].take();
         let number = self.0.calls.fetch_add(1, Ordering::Relaxed);
         self.beside(reply, move |shared, reply| {
+            if !shared.settle().has_tool(&name) {
+                return reply.fail(INVALID_PARAMS, format!("Unknown tool: {name}"));
+            }
             let progress = call::Progress::new(shared.peer.clone(), token);
             // The end of the process ends the call as its cancellation does.
             let cancel = reply.cancel_token().clone();
@@ -227,6 +215,14 @@ impl Server {
                 reply.done(result);
             }
         });
+    }
+
+    /// Answers a request once the extensions have registered what they add, or are late.
+    fn settled(&self, reply: Reply, answer: impl FnOnce(&Shared, Reply) + Send + 'static) {
+        if self.0.control.settling().is_empty() {
+            return answer(&self.0, reply);
+        }
+        self.beside(reply, |shared, reply| answer(shared.settle(), reply));
     }
 
     /// Answers a request on a thread of its own.
@@ -256,6 +252,28 @@ impl Server {
 }
 
 impl Shared {
+    /// Waits for extensions as the first prompt of a session does. Those that come later are told as changes.
+    fn settle(&self) -> &Self {
+        self.control.settle_hooks(&self.control.begin_settling());
+        self
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        let all = self.control.tools().all();
+        let mut tools: Vec<Value> =
+            all.iter().filter(|(_, active)| *active).map(|(tool, _)| call::declare(tool.info())).collect();
+        if self.can_run {
+            tools.push(agent::declare());
+        }
+        tools
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        let all = self.control.tools().all();
+        all.iter().any(|(tool, active)| *active && tool.info().spec.name == name)
+            || (self.can_run && name == agent::NAME)
+    }
+
     pub fn host(&self) -> MutexGuard<'_, Box<dyn Host>> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
