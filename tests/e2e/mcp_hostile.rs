@@ -182,10 +182,12 @@ fn answer(stream: &TcpStream, head: &str, floods: bool) -> std::io::Result<()> {
     std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
     let mut stream = stream;
     stream.write_all(head.as_bytes())?;
-    while floods {
-        stream.write_all(&[b'0'; 65_536])?;
+    match floods {
+        true => loop {
+            stream.write_all(&[b'0'; 65_536])?;
+        },
+        false => Ok(()),
     }
-    Ok(())
 }
 
 #[test]
