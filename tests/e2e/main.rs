@@ -52,6 +52,8 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_ask;
 #[cfg(feature = "mcp")]
+mod mcp_hostile;
+#[cfg(feature = "mcp")]
 mod mcp_http;
 #[cfg(feature = "mcp")]
 mod mcp_resource;

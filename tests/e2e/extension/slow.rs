@@ -211,3 +211,30 @@ fn a_command_line_that_waits_for_extensions_says_so() {
     let ran = running.wait().success();
     assert!(ran.stderr.contains("exit code 7"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_client_of_mcp_is_told_the_tools_of_a_slow_program() {
+    let (world, _server) = world([]);
+    let arms = registers(&hello()).replace(") ok", ") sleep 0.3; ok")
+        + "    *tool.call*) ok '{\"content\":\"Hi\"}' ;;\n";
+    write_program(&world.agent_dir().join("extensions/slow"), &script(&arms));
+    let mut pi = world.pi().words("--mode mcp --model mock/m1").env("PI_PATIENCE", FOREVER);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    let call = json!({"name": "hello", "arguments": {"name": "Ada"}});
+    for (id, method, params) in [(1, "tools/call", call), (2, "tools/list", json!({}))] {
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        client.send_line(line.to_string().as_bytes()).unwrap();
+    }
+    for _ in 0..2 {
+        let answer = client.next_event().expect("an answer");
+        let result = &answer["result"];
+        match answer["id"].as_u64() {
+            Some(1) => assert_eq!(result["content"][0]["text"], "Hi", "{answer}"),
+            _ => assert!(
+                result["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "hello"),
+                "{answer}"
+            ),
+        }
+    }
+}
