@@ -104,6 +104,11 @@ impl Registry {
         (registry, warnings)
     }
 
+    /// Reads the fetched models again. What was wrong with them was said at the start.
+    pub fn reload_fetched(&mut self) {
+        self.newer = Arc::new(remote::Store::load(self.path.parent().unwrap_or(&self.path)).0);
+    }
+
     /// Reads `models.json` again and returns warnings. Models found at run time are kept.
     pub fn reload(&mut self) -> Vec<String> {
         let (file, warnings) = ModelsFile::load(&self.path);
