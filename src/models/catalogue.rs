@@ -258,9 +258,6 @@ mod tests {
                 "typesafe-system-one"
             ]
         );
-        assert!(
-            others().all(|model| find(&model.provider, &model.id).is_none_or(|chat| chat.name != model.name))
-        );
     }
 
     #[test]
