@@ -63,6 +63,8 @@ mod mcp_server;
 mod mcp_sign_in;
 mod models;
 mod mutant;
+#[cfg(feature = "mcp")]
+mod other_models;
 mod output;
 mod overdue;
 mod package;
