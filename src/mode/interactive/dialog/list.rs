@@ -56,7 +56,7 @@ pub trait Rows {
         let others = self.other_rows(detail.len()) + hints.len().saturating_sub(1) + body.len();
         let most = self.rows_max();
         let nothing = self.nothing(look);
-        if nothing.is_none() && rows.saturating_sub(others) < most.min(list.shown().count()).min(FEW) {
+        if nothing.is_none() && rows.saturating_sub(others) < most.min(list.shown().count().max(1)).min(FEW) {
             return short_body(list, most, [body, detail, hints], look, rows.saturating_sub(2));
         }
         list.set_rows(rows.saturating_sub(others).clamp(1, most));
