@@ -153,6 +153,7 @@ pub const PROVIDERS: &[Provider] = &[
     row("qwen-token-plan-individual-cn", "Qwen Token Plan Individual (China)", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
     row("radius", "Radius", &["RADIUS_API_KEY"]),
     row("together", "Together AI", &["TOGETHER_API_KEY"]),
+    row("typesafe", "TypeSafe", &["TYPESAFE_API_KEY"]),
     row("vercel-ai-gateway", "Vercel AI Gateway", &["AI_GATEWAY_API_KEY"]),
     row("xai", "xAI", &["XAI_API_KEY"]),
     row("xiaomi", "Xiaomi MiMo", &["XIAOMI_API_KEY"]),
@@ -246,8 +247,8 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(ids, sorted);
-        // 42 with models in the catalogue, and llama.cpp, local and faux.
-        assert_eq!(ids.len(), 45);
+        // 42 with chat models in the catalogue, one with classifiers alone, and llama.cpp, local and faux.
+        assert_eq!(ids.len(), 46);
         for provider in PROVIDERS {
             let reachable =
                 !provider.keys.is_empty() || provider.has_sign_in() || provider.ambient == Ambient::Open;

@@ -77,9 +77,12 @@ mod plan {
     }
 
     #[cfg(test)]
+    type Watch = Box<dyn FnMut(&str)>;
+
+    #[cfg(test)]
     thread_local! {
         /// Told of each passage in a test's thread.
-        pub static WATCH: RefCell<Option<Box<dyn FnMut(&str)>>> = const { RefCell::new(None) };
+        pub static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
     }
 
     pub fn due(name: &str) -> Option<&'static str> {

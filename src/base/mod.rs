@@ -27,3 +27,4 @@ pub mod testing;
 pub mod thread;
 pub mod time;
 pub mod visible;
+pub mod watch;

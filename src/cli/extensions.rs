@@ -3,6 +3,7 @@
 use super::flags;
 use super::say::{BAD_USAGE, say, say_plain};
 use super::start::Launch;
+use crate::base::cancel::CancelToken;
 use crate::extension::{About, Extensions, find};
 use crate::mode::{REFERENCE_VERSION, exit, report};
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ pub fn run(words: &[OsString]) -> u8 {
     };
     let (found, mut problems) = find::find(&inputs, args.over.resources.no_extensions);
     let extensions = Extensions::start(About::new(&inputs, "print", REFERENCE_VERSION), found);
+    extensions.await_all_started(&CancelToken::new(), |text| report::note(text));
     let text = extensions.list();
     let failed = extensions.take_problems();
     problems.extend(failed.iter().map(|problem| format!("Extension {}: {}", problem.source, problem.error)));

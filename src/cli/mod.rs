@@ -114,7 +114,7 @@ fn run(args: Args) -> u8 {
         Ok(Command::Help) => return say(&help::text()),
         Ok(Command::Export { file, out }) => return export::page(&file, out.as_deref()),
         Ok(Command::Auth(words)) => return auth::run(&words),
-        Ok(Command::ListModels(search)) => list(&args, &search),
+        Ok(Command::ListModels(search)) => list(args, &search),
         Ok(Command::Acp) => Launch::unasked(&args).and_then(|launch| acp::serve(launch.hearing_extensions())),
         Ok(Command::Mcp) => {
             Launch::unasked(&args).and_then(|launch| serve::serve(launch, args.run.listen.as_deref()))
@@ -129,8 +129,14 @@ fn run(args: Args) -> u8 {
     })
 }
 
-fn list(args: &Args, search: &str) -> Result<u8, String> {
-    let mut inputs = Launch::new(args)?.inputs()?;
+fn list(mut args: Args, search: &str) -> Result<u8, String> {
+    let mut launch = Launch::new(&args)?.hearing_extensions();
+    let mut inputs = launch.inputs()?;
+    if let Err(Refused { text, code }) = launch.start_extensions(&mut inputs, &mut args) {
+        report::error(text);
+        return Ok(code);
+    }
+    launch.lend_all_models(&mut inputs);
     let services = &mut inputs.services;
     if local::is_configured(&services.credentials.local_env()) || search.starts_with("local") {
         model::find_local(services, true);

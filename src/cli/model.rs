@@ -135,6 +135,7 @@ pub fn find_local(services: &mut Services, is_asked_for: bool) -> local::Found {
     let found = local::discover(&services.credentials.local_env(), patience(LOCAL_LIMIT), &allowed);
     found.refusals.iter().for_each(warn);
     services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
+    services.registry.set_classifiers(found.classifiers.clone());
     found
 }
 

@@ -138,14 +138,18 @@ impl Host for Opener {
 
     fn read(&mut self, id: &str) -> Result<String, Refusal> {
         let failed = |error: &dyn std::fmt::Display| Refusal::Failed(error.to_string());
-        let stored = self.find(id)?.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\"")))?;
-        let log = export::open(&stored.path).map_err(|error| failed(&error))?;
+        let log = export::open(&self.place(id)?).map_err(|error| failed(&error))?;
         let inputs = self.inputs(&self.launch.started_in).map_err(Refusal::Failed)?;
         let redactor = redactor(inputs.dirs.agent()).map_err(Refusal::Failed)?;
         let options = Options { format: Format::Markdown, redactor: Some(redactor), ..Options::default() };
         let mut text = Vec::new();
         export::write(&log, &options, &tools::describe, &mut text).map_err(|error| failed(&error))?;
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn place(&mut self, id: &str) -> Result<PathBuf, Refusal> {
+        let stored = self.find(id)?.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\"")))?;
+        Ok(stored.path)
     }
 
     fn delete(&mut self, id: &str) -> Result<(), Refusal> {

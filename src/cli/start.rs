@@ -236,6 +236,7 @@ impl Launch {
         let mut unknown = std::mem::take(&mut args.unknown);
         let mut words = Vec::new();
         if let Some(extensions) = &self.extensions {
+            extensions.await_all_started(&CancelToken::new(), |text| report::note(text));
             extensions.take_flags(|name, takes_text| {
                 let at = unknown.iter().position(|flag| flag.name == name)?;
                 let flag = unknown.remove(at);
@@ -453,9 +454,22 @@ impl Launch {
     /// otherwise.
     fn lend_models(&self, inputs: &mut Inputs, context: &SessionContext, cancel: &CancelToken) {
         let Some(extensions) = &self.extensions else { return };
-        let waits = model::names_unknown(&self.over.model, inputs, context);
-        let models = extensions.models(waits, cancel);
-        inputs.services.lend(models);
+        if model::names_unknown(&self.over.model, inputs, context) {
+            extensions.await_all_started(cancel, |text| report::note(text));
+        }
+        inputs.services.lend(extensions.models());
+    }
+
+    /// Adds the models of all extensions, and ends these.
+    pub fn lend_all_models(&self, inputs: &mut Inputs) {
+        let Some(extensions) = &self.extensions else { return };
+        extensions.await_all_started(&CancelToken::new(), |text| report::note(text));
+        inputs.services.lend(extensions.models());
+        extensions.end();
+        crate::tools::process::shut_down();
+        for problem in extensions.take_problems() {
+            report::warning(format_args!("Extension {}: {}", problem.source, problem.error));
+        }
     }
 
     /// Returns the watch of the working folder, if what commands change should be undone.

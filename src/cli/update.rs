@@ -9,7 +9,6 @@ use super::package;
 use super::start::Launch;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
-use crate::base::json;
 use crate::mode::exit;
 use crate::mode::report;
 use crate::models::catalogue;
@@ -225,7 +224,7 @@ fn refresh(offline: bool) -> Result<(), String> {
     }
     if !entries.is_empty() {
         file::update(&path, |old| {
-            let mut all = old.as_deref().map(parse).unwrap_or_default();
+            let mut all = old.as_deref().map(remote::entries).unwrap_or_default();
             all.extend(entries);
             serde_json::to_string_pretty(&all).map(Some).map_err(|error| error.to_string())
         })?;
@@ -282,12 +281,7 @@ fn fetch_all<'a>(
 
 /// Returns the stored entries; none if the file cannot be read.
 fn read(path: &Path) -> Map<String, Value> {
-    std::fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default()
-}
-
-fn parse(bytes: &[u8]) -> Map<String, Value> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    json::parse(bytes).unwrap_or_default()
+    std::fs::read(path).map(|bytes| remote::entries(&bytes)).unwrap_or_default()
 }
 
 #[cfg(test)]

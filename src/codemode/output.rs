@@ -40,7 +40,16 @@ impl Maker<'_> {
     /// The result of a script: a head, what it put out, and why it failed.
     pub fn make(&self, outcome: &Outcome, took: Duration) -> Made {
         let mut parts = laid_out(&outcome.items);
+        let shows_images = parts.iter().any(|part| matches!(part, Part::Image { .. }));
+        let note = Some(outcome.images_made).filter(|made| *made > 0 && !shows_images).map(|made| {
+            let images = if made == 1 { "image" } else { "images" };
+            format!(
+                "{made} {images} of models.generateImages() were not put out: image(block) does that with an image block of \
+                 result.output."
+            )
+        });
         parts.extend(outcome.error.iter().map(|error| Part::Text(format!("Script error:\n{error}"))));
+        parts.extend(note.map(Part::Text));
         let (parts, full_output) = self.limit(joined(parts));
         let word = if outcome.error.is_some() { "failed" } else { "completed" };
         let head = format!("Script {word}\nWall time {:.1} seconds\nOutput:\n", took.as_secs_f64());

@@ -5,7 +5,7 @@
 
 use super::declare;
 use super::engine::{self, Child, Engine};
-use super::models;
+use super::models::{self, Asking, Question};
 use super::search::{self, Document};
 use super::source::Options;
 use super::store;
@@ -52,13 +52,15 @@ pub struct Outcome {
     /// Why it failed.
     pub error: Option<String>,
     pub calls: Calls,
+    /// Images that models made for it.
+    pub images_made: usize,
 }
 
 /// Runs a script to its end.
 pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Options) -> Outcome {
     let failed = |error: String| {
         let error = Some(format!("{error}\n\nThe script did not start."));
-        Outcome { items: Vec::new(), error, calls: Calls::new(call.id) }
+        Outcome { items: Vec::new(), error, calls: Calls::new(call.id), images_made: 0 }
     };
     let late = options.timeout.map_or_else(never, after);
     let _slot = match Slot::take(&late, call.cancel) {
@@ -83,6 +85,7 @@ pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Optio
         call,
         tools,
         calls: Mutex::new(Calls::new(call.id)),
+        asking: Asking::default(),
         cancel: call.cancel.child(),
         alone: Mutex::new(()),
         ended,
@@ -101,10 +104,11 @@ pub fn run(control: &Control, call: &Invocation<'_>, code: &str, options: &Optio
         script.cancel.cancel();
         done
     });
+    let images_made = script.asking.images_made();
     let mut calls = script.calls.into_inner().unwrap_or_else(PoisonError::into_inner);
     calls.close();
     let error = error.err().map(|error| format!("{error}\n\n{}", calls.summary()));
-    Outcome { items: items.all, error, calls }
+    Outcome { items: items.all, error, calls, images_made }
 }
 
 /// The right to run a script.
@@ -173,13 +177,14 @@ impl Items {
     }
 }
 
-struct Script<'a> {
-    control: &'a Control,
+pub(super) struct Script<'a> {
+    pub(super) control: &'a Control,
     call: &'a Invocation<'a>,
     tools: Vec<Arc<dyn Tool>>,
     calls: Mutex<Calls>,
+    pub(super) asking: Asking,
     /// Ends the calls of the script.
-    cancel: CancelToken,
+    pub(super) cancel: CancelToken,
     /// Held by calls of tools that want to be alone.
     alone: Mutex<()>,
     ended: Sender<()>,
@@ -189,6 +194,7 @@ struct Script<'a> {
 enum Job {
     /// A message for the script.
     Answer(Value),
+    Question(Question),
     Call {
         number: Value,
         name: String,
@@ -196,8 +202,15 @@ enum Job {
     },
 }
 
+/// What is left to be done on that thread.
+enum Begun {
+    Answer(Value),
+    Question(Question),
+    Call(BegunCall),
+}
+
 /// A call that is recorded.
-struct Begun {
+struct BegunCall {
     number: Value,
     name: String,
     call: NestedCall,
@@ -233,11 +246,20 @@ impl Jobs<'_, '_, '_> {
             let (script, stdin) = (self.script, self.stdin);
             // Calls are recorded in this order, whichever thread comes first.
             let begun = match job {
-                Job::Answer(answer) => Err(answer),
-                Job::Call { number, name, arguments } => script.begin_call(number, name, arguments),
+                Job::Answer(answer) => Begun::Answer(answer),
+                Job::Question(question) => Begun::Question(question),
+                Job::Call { number, name, arguments } => {
+                    script.begin_call(number, name, arguments).map_or_else(Begun::Answer, Begun::Call)
+                }
             };
             let work = move || {
-                let answer = begun.map_or_else(|answer| answer, |call| script.answer_call(call));
+                let answer = match begun {
+                    Begun::Answer(answer) => answer,
+                    Begun::Question(asked) => {
+                        json!({"id": asked.number, "ok": script.answer_question(&asked)})
+                    }
+                    Begun::Call(call) => script.answer_call(call),
+                };
                 // A script that is over takes no answer.
                 let _ = engine::send(&mut *lock(stdin), &answer);
                 let _ = script.ended.send(());
@@ -320,7 +342,16 @@ impl Script<'_> {
             jobs.add(Job::Call { number, name, arguments })?;
         } else if let Some(number) = message.get("ask").cloned() {
             let given = message.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default();
-            let answer = match self.ask(&text(message.get("name")), &given) {
+            let name = text(message.get("name"));
+            if models::is_question(&name) {
+                let job = match self.begin_question(number.clone(), &name, &given) {
+                    Ok(question) => Job::Question(question),
+                    Err(error) => Job::Answer(json!({"id": number, "error": error})),
+                };
+                jobs.add(job)?;
+                return Ok(false);
+            }
+            let answer = match self.ask(&name, &given) {
                 Ok(Some(found)) => json!({"id": number, "ok": found}),
                 Ok(None) => json!({"id": number}),
                 Err(error) => json!({"id": number, "error": error}),
@@ -331,7 +362,7 @@ impl Script<'_> {
     }
 
     /// Records a call. The error is the message that answers the script.
-    fn begin_call(&self, number: Value, name: String, arguments: Value) -> Result<Begun, Value> {
+    fn begin_call(&self, number: Value, name: String, arguments: Value) -> Result<BegunCall, Value> {
         let Some(tool) = self.tools.iter().find(|tool| tool.info().spec.name == name) else {
             return Err(json!({"id": number, "error": format!("There is no tool {name}")}));
         };
@@ -346,12 +377,12 @@ impl Script<'_> {
         let info = tool.info();
         // A server's tool says what its data are, or that it gives the whole result.
         let gives_data = info.result.is_some() || info.namespace.is_some();
-        Ok(Begun { number, name, call, at, is_alone: info.sequential, gives_data })
+        Ok(BegunCall { number, name, call, at, is_alone: info.sequential, gives_data })
     }
 
     /// Calls a tool, and gives the message that answers the script.
-    fn answer_call(&self, call: Begun) -> Value {
-        let Begun { number, name, call, at, is_alone, gives_data } = call;
+    fn answer_call(&self, call: BegunCall) -> Value {
+        let BegunCall { number, name, call, at, is_alone, gives_data } = call;
         let name = name.as_str();
         let _alone = is_alone.then(|| lock(&self.alone));
         let (output, is_error) = call.run(&|_| {});
@@ -382,7 +413,7 @@ impl Script<'_> {
     /// Answers a function that looks for tools or models. None stands for undefined.
     fn ask(&self, what: &str, given: &[Value]) -> Result<Option<Value>, String> {
         if models::NAMES.contains(&what) {
-            return models::answer(self.control, what, given);
+            return self.list_models(what, given);
         }
         let name = given.first().and_then(Value::as_str).ok_or_else(|| format!("{what}() takes a string"))?;
         let id = declare::identifier(name);
@@ -435,8 +466,12 @@ impl Script<'_> {
         }
     }
 
+    pub(super) fn calls(&self) -> MutexGuard<'_, Calls> {
+        lock(&self.calls)
+    }
+
     /// Shows people the calls so far.
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         let details = lock(&self.calls).details();
         (self.call.update)(ToolOutput { details: Some(details), ..ToolOutput::default() });
     }

@@ -23,7 +23,10 @@ the call fails. What still runs at the end is cancelled.
 - `store(key, value)` and `load(key)` keep small values of JSON for later scripts of this session.
 - Tools that are not declared to you, such as those of MCP servers: `ALL_TOOLS` (`{ name, description }`), \
 `await searchTools(query, { limit?, namespace? })`, `await describeTool(name)`, `await describeNamespace(name)`.
-- `models.getAvailableOfType(\"chat\")` and the like list models; none can be run.
+- `models.getAvailableOfType(type)` lists models of the type \"classifier\", \"image\" or \"chat\", \
+`models.getModelOfType(type, provider, id)` finds one. `models.classify(model, { state, questions })` answers typed \
+questions, `models.generateImages(model, { input })` makes images; errors are in `stopReason` and `errorMessage`. See \
+`pi docs codemode` for their types; chat models cannot be run.
 - First line, if wanted: `// @options: {\"max_output_tokens\": 10000, \"timeout_ms\": 60000}`";
 
 /// Characters of a token, as estimated.

@@ -9,7 +9,7 @@ use crate::runtime::control::Control;
 use crate::runtime::lent::LentModels;
 use crate::runtime::ui::{Asker, Problem};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub mod find {
@@ -32,7 +32,7 @@ impl Found {
         self
     }
 
-    pub fn mentions(&self, _: &dyn Fn(&Path) -> bool) -> bool {
+    pub fn mentions(&self, _: &str) -> bool {
         false
     }
 }
@@ -64,7 +64,9 @@ impl Extensions {
 
     pub fn attach(self: &Arc<Self>, _: &Control) {}
 
-    pub fn models(&self, _: bool, _: &CancelToken) -> LentModels {
+    pub fn await_all_started(&self, _: &CancelToken, _: impl FnOnce(&str)) {}
+
+    pub fn models(&self) -> LentModels {
         LentModels::default()
     }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const OPENING: &str = "session_start";
 
 /// The event whose handlers may keep a tool from running: it waits for extensions that are still being started.
-const GATE: &str = "tool_call";
+pub(super) const GATE: &str = "tool_call";
 
 /// Time for a handler of keys. One that is late is not asked any more.
 const KEY_MAX: Duration = Duration::from_millis(500);
@@ -88,7 +88,7 @@ impl Hooks for Extensions {
         let name = event["type"].as_str().unwrap_or_default().to_owned();
         let is_opening = name == OPENING;
         if name == GATE {
-            self.await_start(self.gate_limit(), cancel);
+            self.await_gates(cancel);
         }
         if is_opening {
             self.state().opening = Some(event.clone());

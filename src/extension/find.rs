@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Bytes of a file that are searched for a word.
+const SEARCHED_MAX: u64 = 4 << 20;
+
 /// An extension that can be started.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -46,12 +49,16 @@ impl Found {
         place::is_script(&self.path)
     }
 
-    /// True if `is_meant` holds for a file that makes it up: its manifest, or a program beside that.
-    pub fn mentions(&self, is_meant: &dyn Fn(&Path) -> bool) -> bool {
+    /// True if `word` stands in a file that makes it up: its manifest, or a program beside that.
+    pub fn mentions(&self, word: &str) -> bool {
+        let is_in = |file: &Path| {
+            let bytes = file::read_start(file, SEARCHED_MAX).unwrap_or_default();
+            memchr::memmem::find(&bytes, word.as_bytes()).is_some()
+        };
         let folder = self.path.parent().unwrap_or(&self.path);
         let args = self.args.iter().map(|arg| folder.join(arg)).filter(|_| self.path.ends_with(MANIFEST));
         let program = Some(self.program.clone()).filter(|program| program.starts_with(folder));
-        is_meant(&self.path) || program.into_iter().chain(args).any(|file| is_meant(&file))
+        is_in(&self.path) || program.into_iter().chain(args).any(|file| is_in(&file))
     }
 }
 

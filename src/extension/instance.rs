@@ -42,6 +42,8 @@ pub struct Instance {
     loading: AtomicBool,
     /// The user was told that a prompt goes without it.
     missed: AtomicBool,
+    /// The user was told that a tool call waits for it.
+    waited_for: AtomicBool,
     /// Cancelled when its start is over, and it was told that the session began.
     ready: CancelToken,
 }
@@ -101,6 +103,7 @@ impl Instance {
             applying: Mutex::default(),
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
+            waited_for: AtomicBool::new(false),
             ready: CancelToken::new(),
         }
     }
@@ -173,6 +176,11 @@ impl Instance {
         is_missing && !self.missed.swap(true, Ordering::Relaxed)
     }
 
+    /// True once, for the one caller that tells of the wait.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waited_for.swap(true, Ordering::Relaxed)
+    }
+
     /// Its program says that it is at work on the start.
     pub(super) fn give_sign(&self) {
         self.state().last_sign = Some(Instant::now());
@@ -191,6 +199,13 @@ impl Instance {
     /// Waits until its start is over, `limit` has passed or `cancel` is cancelled.
     pub(super) fn wait_until_ready(&self, limit: Instant, cancel: &CancelToken) {
         wait(&self.ready, limit, cancel);
+    }
+
+    /// Waits until its start is over, `limit` has passed, which may move on, or `cancel` is cancelled.
+    pub(super) fn await_ready(&self, limit: impl Fn() -> Instant, cancel: &CancelToken) {
+        while self.is_coming() && !cancel.is_cancelled() && Instant::now() < limit() {
+            self.wait_until_ready(limit(), cancel);
+        }
     }
 
     /// True if a start is under way that is not over.

@@ -12,5 +12,9 @@ pub const HANDLER_MAX: Duration = Duration::from_secs(30);
 /// True if the limit of a handler does not run while the program waits for this call. Calls that wait for the run
 /// are not among them: a handler that waits for the run, which waits for the handler, ends by its limit.
 pub fn stops_clock(method: &str) -> bool {
-    method.starts_with("ui.") || matches!(method, "exec" | "models.complete" | "tools.execute")
+    method.starts_with("ui.")
+        || matches!(
+            method,
+            "exec" | "models.classify" | "models.complete" | "models.generateImages" | "tools.execute"
+        )
 }

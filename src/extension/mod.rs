@@ -168,17 +168,13 @@ impl Extensions {
         }
     }
 
-    /// Waits until every extension has been started or has failed, and describes all for people.
+    /// Describes all extensions for people.
     pub fn list(&self) -> String {
-        self.await_all_started(&CancelToken::new());
         self.instances().iter().map(|instance| instance.describe()).collect()
     }
 
-    /// The models that are registered. With `waits` all extensions are waited for before, until `cancel` is cancelled.
-    pub fn models(self: &Arc<Self>, waits: bool, cancel: &CancelToken) -> LentModels {
-        if waits {
-            self.await_all_started(cancel);
-        }
+    /// The models that are registered.
+    pub fn models(self: &Arc<Self>) -> LentModels {
         let mut models = LentModels::default();
         self.instances().iter().for_each(|instance| models.add(provider::models(&self.member(instance)).0));
         models
@@ -207,10 +203,9 @@ impl Extensions {
         })
     }
 
-    /// Waits for what extensions register, and gives each flag of the command line to the one that knows it. `give` is
-    /// told whether a flag takes a text, and returns its value; none for a flag that is not given.
+    /// Gives each flag of the command line to the extension that has registered it. `give` is told whether a flag takes
+    /// a text, and returns its value; none for a flag that is not given.
     pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
-        self.await_all_started(&CancelToken::new());
         for instance in self.instances() {
             for flag in &instance.registration().flags {
                 if let Some(value) = give(&flag.name, flag.kind == FlagKind::String) {

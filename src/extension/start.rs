@@ -1,6 +1,7 @@
 //! Starting programs, and how long others wait for them.
 
 use super::connection::{Answer, Connection, Failed, RETIRED, Serve};
+use super::event::GATE;
 use super::limit::{END_MAX, INITIALIZE_MAX, stops_clock};
 use super::{About, Extensions, Found, Instance, PROTOCOL_VERSION, State, call};
 use crate::base::cancel::CancelToken;
@@ -179,9 +180,43 @@ impl Extensions {
         }
     }
 
-    /// Waits until every extension has been started or has failed, or `cancel` is cancelled.
-    pub(super) fn await_all_started(&self, cancel: &CancelToken) {
-        self.await_start(Instant::now() + INITIALIZE_MAX + END_MAX, cancel);
+    /// Waits until every extension has been started or has failed, or `cancel` is cancelled. `tell` is told which keep
+    /// it waiting longer than a prompt would wait.
+    pub fn await_all_started(&self, cancel: &CancelToken, tell: impl FnOnce(&str)) {
+        let limit = Instant::now() + INITIALIZE_MAX + END_MAX;
+        let begun = self.state().begun;
+        let instances = self.instances();
+        instances.iter().for_each(|one| one.await_ready(|| prompt_limit(one, begun).min(limit), cancel));
+        let late: Vec<&str> =
+            instances.iter().filter(|one| one.is_coming()).map(|one| &*one.found.name).collect();
+        if !late.is_empty() && !cancel.is_cancelled() {
+            tell(&format!(
+                "Waiting for extensions ({}), {} s at most",
+                late.join(", "),
+                seconds_until(limit)
+            ));
+            self.await_start(limit, cancel);
+        }
+    }
+
+    /// Waits for extensions that may have a handler of `tool_call`, and says so. For one whose file names the event
+    /// that is until its start fails, for others as long as they show that they are loading.
+    pub(super) fn await_gates(&self, cancel: &CancelToken) {
+        let begun = self.state().begun;
+        let last = begun + INITIALIZE_MAX;
+        for instance in self.instances().iter().filter(|one| one.is_coming() && Instant::now() < last) {
+            let is_gate = instance.found.mentions(GATE);
+            let limit = || match instance.last_sign().unwrap_or(begun) + patience(LOADING_MAX) {
+                _ if is_gate => last,
+                limit => limit.min(last),
+            };
+            let left = seconds_until(limit());
+            if left > 0 && instance.is_waited_for() {
+                let text = format!("is still being started: a tool call waits for it, {left} s at most");
+                self.report(instance, "start", &text);
+            }
+            instance.await_ready(limit, cancel);
+        }
     }
 
     /// Waits for the end of every start, until `limit` has passed or `cancel` is cancelled.
@@ -189,11 +224,7 @@ impl Extensions {
         self.instances().iter().for_each(|instance| instance.wait_until_ready(limit, cancel));
     }
 
-    /// When a tool call, or a conversation that is to be drawn, is not to wait for extensions any more.
-    pub(super) fn gate_limit(&self) -> Instant {
-        self.state().begun + INITIALIZE_MAX
-    }
-
+    /// When a conversation that is to be drawn is not to wait for extensions any more.
     pub(super) fn drawing_limit(&self) -> Instant {
         self.state().begun + patience(ALL_MAX)
     }
@@ -230,6 +261,12 @@ impl Extensions {
             }
         }
     }
+}
+
+/// Seconds that are left, rounded up.
+fn seconds_until(limit: Instant) -> u64 {
+    let left = limit.saturating_duration_since(Instant::now());
+    left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
 /// When the first prompt is not to wait for an instance any more.

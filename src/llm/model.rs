@@ -51,6 +51,44 @@ pub struct Model {
     pub extra: Extra,
 }
 
+/// What a model does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModelType {
+    #[default]
+    Chat,
+    Image,
+    Classifier,
+}
+
+impl ModelType {
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Image, Self::Classifier];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Image => "image",
+            Self::Classifier => "classifier",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The name with its article.
+    pub fn indefinite(self) -> &'static str {
+        match self {
+            Self::Chat => "a chat",
+            Self::Image => "an image",
+            Self::Classifier => "a classifier",
+        }
+    }
+
+    pub fn of(model: &Model) -> Self {
+        model.extra.get("type").and_then(Value::as_str).and_then(Self::parse).unwrap_or_default()
+    }
+}
+
 /// Prices in US dollars per million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -180,6 +218,20 @@ impl Model {
             true => Cow::Borrowed(self),
             false => Cow::Owned(Self { base_url: base_url.into_owned(), ..self.clone() }),
         }
+    }
+
+    /// The model for scripts and extensions: without secrets and headers, and for one that does not chat without what
+    /// is meant for chats alone.
+    pub fn for_scripts(&self) -> Value {
+        let mut value = serde_json::to_value(self.shown()).unwrap_or_default();
+        if let Value::Object(fields) = &mut value {
+            fields.shift_remove("headers");
+            if ModelType::of(self) != ModelType::Chat {
+                fields.shift_remove("reasoning");
+                fields.retain(|name, value| !matches!(&**name, "contextWindow" | "maxTokens") || *value != 0);
+            }
+        }
+        value
     }
 
     /// Placeholder for a missing model.

@@ -65,6 +65,8 @@ struct State {
     version: Option<String>,
     /// Where messages go, if not to the server's address.
     endpoint: Option<String>,
+    /// The token with which the server does not let pi listen, for want of a scope.
+    deaf: Option<Secret>,
 }
 
 impl Http {
@@ -107,8 +109,7 @@ impl Transport for Http {
         // The next request must not overtake it.
         self.0.exchange(peer, &message, None, cancel)?;
         if !self.0.target.is_old {
-            let (inner, peer) = (self.0.clone(), peer.clone());
-            spawn("mcp-listen", move || inner.listen(&peer))?;
+            self.0.begin_to_listen(peer)?;
         }
         Ok(())
     }
@@ -133,9 +134,13 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn token(&self, cancel: &CancelToken) -> Option<Secret> {
+        self.target.authority.as_ref()?.token(cancel)
+    }
+
     /// Posts a message, and passes on what comes back.
     fn exchange(
-        &self,
+        self: &Arc<Self>,
         peer: &Peer,
         message: &[u8],
         request: Option<u64>,
@@ -146,6 +151,10 @@ impl Inner {
         let mut answer = self.ask(Method::POST, &headers, message, cancel)?;
         if let Some(session) = header(&answer.headers, "mcp-session-id") {
             self.state().session = Some(session.to_owned());
+        }
+        let deaf = self.state().deaf.clone();
+        if deaf.is_some() && self.token(cancel) != deaf && self.state().deaf.take().is_some() {
+            self.begin_to_listen(peer)?;
         }
         let id = match request {
             Some(id) if !self.target.is_old => id,
@@ -207,11 +216,17 @@ impl Inner {
         self.ask(Method::GET, &headers, &[], cancel)
     }
 
+    fn begin_to_listen(self: &Arc<Self>, peer: &Peer) -> Result<(), Fault> {
+        let (inner, peer) = (self.clone(), peer.clone());
+        spawn("mcp-listen", move || inner.listen(&peer))
+    }
+
     /// Passes on what the server says unasked, for as long as the peer lives. A server need not offer this.
     fn listen(&self, peer: &Peer) {
         let cancel = peer.over();
         let (mut last, mut failures) = (None::<String>, 0);
         while failures <= RESUMES_MAX && !cancel.is_cancelled() {
+            let token = self.token(cancel);
             let answer = match &last {
                 Some(last) => self.resume(last, cancel),
                 None => self.ask(Method::GET, &[("accept", "text/event-stream")], &[], cancel),
@@ -226,6 +241,8 @@ impl Inner {
                     failures = if stream.has_events { 0 } else { failures + 1 };
                 }
                 Err(fault) if fault.is_passing() => failures += 1,
+                // Until the user has signed in for more.
+                Err(Fault::Scope(_)) => return self.state().deaf = token,
                 _ => return,
             }
             if cancel.wait_timeout(pause) {
@@ -323,7 +340,7 @@ impl Inner {
         timeout: Option<Duration>,
         cancel: &CancelToken,
     ) -> Result<(Answer, Option<Secret>), Fault> {
-        let token = self.target.authority.as_ref().and_then(|authority| authority.token(cancel));
+        let token = self.token(cancel);
         let mut all = self.target.headers.clone();
         let mut set = |name: &str, value: &str| {
             all.retain(|(known, _)| !known.eq_ignore_ascii_case(name));

@@ -9,7 +9,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{self, Failure, METHOD_NOT_FOUND, Message};
-use crossbeam_channel::{Receiver, Sender, bounded, never, select};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, never, select};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -22,6 +22,10 @@ pub const MESSAGE_MAX: usize = 16 << 20;
 
 /// Questions of a server that are answered at a time; more are refused.
 const QUESTIONS_MAX: usize = 8;
+
+/// News of a request's progress that are passed on at once; after that there is a [`PAUSE`] behind each.
+const BURST: usize = 32;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Carries messages to a server. What comes from there goes to [`Peer::receive`].
 pub trait Transport: Send + Sync {
@@ -69,7 +73,7 @@ pub struct Options<'a> {
     /// Time without an answer or progress.
     pub timeout: Duration,
     pub cancel: &'a CancelToken,
-    /// Receives the parameters of progress notifications; a slow receiver misses some.
+    /// Receives the parameters of progress notifications: the newest, if there are many.
     pub progress: Option<&'a dyn Fn(&Value)>,
 }
 
@@ -96,7 +100,8 @@ struct State {
 
 struct Waiting {
     answer: Sender<Result<Value, Fault>>,
-    progress: Option<Sender<Value>>,
+    /// Both ends: what is oldest gives way.
+    progress: Option<(Sender<Value>, Receiver<Value>)>,
 }
 
 impl Peer {
@@ -153,12 +158,12 @@ impl Peer {
         let (answer, answered) = bounded(1);
         let (progress, progressed) = match options.progress {
             Some(_) => {
-                let (sender, receiver) = bounded(1);
+                let (sender, receiver) = bounded(BURST);
                 if let Value::Object(params) = &mut params {
                     let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
                     meta["progressToken"] = id.into();
                 }
-                (Some(sender), receiver)
+                (Some((sender, receiver.clone())), receiver)
             }
             None => (None, never()),
         };
@@ -281,8 +286,11 @@ impl Peer {
             let token = params.get("progressToken");
             let id = token.and_then(|id| id.as_u64().or_else(|| id.as_str()?.parse().ok()));
             let progress = id.and_then(|id| self.state().waiting.get(&id)?.progress.clone());
-            if let Some(progress) = progress {
-                let _ = progress.try_send(params.clone());
+            if let Some((progress, progressed)) = progress
+                && let Err(TrySendError::Full(params)) = progress.try_send(params.clone())
+            {
+                let _ = progressed.try_recv();
+                let _ = progress.try_send(params);
             }
             return;
         }
@@ -325,18 +333,26 @@ fn wait(
     progressed: &Receiver<Value>,
     options: &Options<'_>,
 ) -> Result<Value, Fault> {
-    loop {
+    let closed = || Err(Fault::Closed("the connection was closed".into()));
+    let tell = |progress: &Value| options.progress.iter().for_each(|tell| tell(progress));
+    let mut told = 0;
+    let outcome = loop {
         select! {
-            recv(answered) -> answer => {
-                return answer.unwrap_or_else(|_| Err(Fault::Closed("the connection was closed".into())));
-            }
-            recv(progressed) -> progress => {
-                if let (Some(tell), Ok(progress)) = (options.progress, progress) {
-                    tell(&progress);
-                }
-            }
+            recv(answered) -> answer => break answer.unwrap_or_else(|_| closed()),
+            recv(progressed) -> progress => progress.iter().for_each(tell),
             recv(options.cancel.receiver()) -> _ => return Err(Fault::Aborted),
             default(options.timeout) => return Err(Fault::Timeout(options.timeout)),
         }
-    }
+        told += 1;
+        if told >= BURST {
+            select! {
+                recv(answered) -> answer => break answer.unwrap_or_else(|_| closed()),
+                recv(options.cancel.receiver()) -> _ => return Err(Fault::Aborted),
+                default(PAUSE) => {}
+            }
+        }
+    };
+    // An answer comes after all progress, and may be seen before it.
+    progressed.try_iter().last().iter().for_each(tell);
+    outcome
 }

@@ -41,6 +41,9 @@ pub trait Host: Send + 'static {
     /// The conversation of the stored session with this id, in Markdown.
     fn read(&mut self, id: &str) -> Result<String, Refusal>;
 
+    /// The file of the stored session with this id.
+    fn place(&mut self, id: &str) -> Result<PathBuf, Refusal>;
+
     /// Removes the stored session with this id, with all that belongs to it.
     fn delete(&mut self, id: &str) -> Result<(), Refusal>;
 

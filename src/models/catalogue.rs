@@ -1,6 +1,7 @@
 //! The built-in models, as offered by the reference's providers on the date in `catalogue.txt`.
 //!
-//! The header of `catalogue.txt` describes its format; `scripts/catalogue` generates the file. Nothing is
+//! The header of `catalogue.txt` describes its format; `scripts/catalogue` generates it and `others.txt`, which has the
+//! models that do not chat. Nothing is
 //! parsed before a model is requested, and then only the lines of the requested provider.
 //!
 //! Not here: changes by `models.json`, and models found at run time (`models`).
@@ -10,6 +11,7 @@ use memchr::memmem;
 use serde_json::{Map, Value};
 
 static TEXT: &str = include_str!("catalogue.txt");
+static OTHERS: &str = include_str!("others.txt");
 
 /// When the catalogue was made, in Unix milliseconds: the end of the day in its header.
 pub fn made_at_ms() -> u64 {
@@ -25,15 +27,26 @@ pub fn made_at_ms() -> u64 {
 
 /// All providers, in the order in which the first usable one is searched for.
 pub fn providers() -> impl Iterator<Item = &'static str> {
-    memmem::find_iter(TEXT.as_bytes(), "\n[").filter_map(|at| {
-        let (provider, _) = TEXT.get(at + 2..)?.split_once(']')?;
+    providers_in(TEXT)
+}
+
+fn providers_in(text: &'static str) -> impl Iterator<Item = &'static str> {
+    memmem::find_iter(text.as_bytes(), "\n[").filter_map(|at| {
+        let (provider, _) = text.get(at + 2..)?.split_once(']')?;
         Some(provider)
     })
+}
+
+/// All models that do not chat. Each has its type in `extra`.
+pub fn others() -> impl Iterator<Item = Model> {
+    providers_in(OTHERS).filter_map(|provider| Section::within(OTHERS, provider)).flat_map(Section::models)
 }
 
 /// The catalogue lines of one provider.
 #[derive(Clone, Copy)]
 pub struct Section {
+    /// The file.
+    text: &'static str,
     provider: &'static str,
     /// Fields that most of the provider's models have in common.
     shared: &'static str,
@@ -53,13 +66,17 @@ pub struct Row {
 impl Section {
     /// The lines of `provider`; `None` if it is not built in.
     pub fn of(provider: &str) -> Option<Self> {
+        Self::within(TEXT, provider)
+    }
+
+    fn within(text: &'static str, provider: &str) -> Option<Self> {
         let mark = format!("\n[{provider}]");
-        let start = memmem::find(TEXT.as_bytes(), mark.as_bytes())?;
-        let text = TEXT.get(start + mark.len()..)?;
-        let text = text.get(..memmem::find(text.as_bytes(), b"\n[").unwrap_or(text.len()))?;
-        let (shared, lines) = text.split_once('\n')?;
-        let provider = TEXT.get(start + 2..start + mark.len() - 1)?;
-        Some(Self { provider, shared, lines })
+        let start = memmem::find(text.as_bytes(), mark.as_bytes())?;
+        let rest = text.get(start + mark.len()..)?;
+        let rest = rest.get(..memmem::find(rest.as_bytes(), b"\n[").unwrap_or(rest.len()))?;
+        let (shared, lines) = rest.split_once('\n')?;
+        let provider = text.get(start + 2..start + mark.len() - 1)?;
+        Some(Self { text, provider, shared, lines })
     }
 
     pub fn rows(self) -> impl Iterator<Item = Row> {
@@ -102,28 +119,28 @@ impl Section {
             fields.insert(name.to_owned(), Value::from(""));
         }
         fields.insert("provider".to_owned(), Value::from(self.provider));
-        add_fields(self.shared, &mut fields)?;
-        add_fields(own, &mut fields)?;
+        self.add_fields(self.shared, &mut fields)?;
+        self.add_fields(own, &mut fields)?;
         fields.retain(|_, value| !value.is_null());
         serde_json::from_value(Value::Object(fields)).ok()
     }
-}
 
-/// Adds the fields of a line: names of shared field sets, then JSON.
-fn add_fields(line: &str, fields: &mut Map<String, Value>) -> Option<()> {
-    let mut line = line.trim();
-    while !line.is_empty() && !line.starts_with('{') {
-        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let mark = format!("\n= {name} ");
-        let start = memmem::find(TEXT.as_bytes(), mark.as_bytes())? + mark.len();
-        let named = TEXT.get(start..)?.lines().next()?;
-        fields.extend(serde_json::from_str::<Map<String, Value>>(named).ok()?);
-        line = rest;
+    /// Adds the fields of a line: names of shared field sets, then JSON.
+    fn add_fields(self, line: &str, fields: &mut Map<String, Value>) -> Option<()> {
+        let mut line = line.trim();
+        while !line.is_empty() && !line.starts_with('{') {
+            let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let mark = format!("\n= {name} ");
+            let start = memmem::find(self.text.as_bytes(), mark.as_bytes())? + mark.len();
+            let named = self.text.get(start..)?.lines().next()?;
+            fields.extend(serde_json::from_str::<Map<String, Value>>(named).ok()?);
+            line = rest;
+        }
+        if !line.is_empty() {
+            fields.extend(serde_json::from_str::<Map<String, Value>>(line).ok()?);
+        }
+        Some(())
     }
-    if !line.is_empty() {
-        fields.extend(serde_json::from_str::<Map<String, Value>>(line).ok()?);
-    }
-    Some(())
 }
 
 impl Row {
@@ -176,6 +193,7 @@ pub fn first(provider: &str) -> Option<Model> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::model::ModelType;
     use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
@@ -217,6 +235,27 @@ mod tests {
                 ("openai-completions", 728),
                 ("openai-responses", 131),
                 ("pi-messages", 35),
+            ]
+        );
+    }
+
+    #[test]
+    fn models_that_do_not_chat_are_kept_apart() {
+        let count = |kind| others().filter(|model| ModelType::of(model) == kind).count();
+        assert_eq!(
+            (count(ModelType::Chat), count(ModelType::Classifier), count(ModelType::Image)),
+            (0, 64, 66)
+        );
+        let mut apis: Vec<String> = others().map(|model| model.api).collect();
+        apis.sort_unstable();
+        apis.dedup();
+        assert_eq!(
+            apis,
+            [
+                "cloudflare-workers-ai-system-one",
+                "openai-decisions",
+                "openrouter-images",
+                "typesafe-system-one"
             ]
         );
     }

@@ -11,6 +11,7 @@ pub mod config_value;
 pub mod jsonc;
 pub mod list;
 pub mod local;
+pub mod others;
 mod overlay;
 pub mod personal;
 pub mod remote;
@@ -70,6 +71,8 @@ pub struct Registry {
     virtual_models: Arc<Vec<Model>>,
     /// Models found at run time by provider, in order of arrival.
     added: Vec<(String, Vec<Model>)>,
+    /// Models of local servers that do nothing but classify.
+    classifiers: Vec<Model>,
     /// The ids that an account may use, for providers whose sign-in lists them.
     allowed: HashMap<String, HashSet<String>>,
 }
@@ -101,6 +104,11 @@ impl Registry {
         (registry, warnings)
     }
 
+    /// Reads the fetched models again. What was wrong with them was said at the start.
+    pub fn reload_fetched(&mut self) {
+        self.newer = Arc::new(remote::Store::load(self.path.parent().unwrap_or(&self.path)).0);
+    }
+
     /// Reads `models.json` again and returns warnings. Models found at run time are kept.
     pub fn reload(&mut self) -> Vec<String> {
         let (file, warnings) = ModelsFile::load(&self.path);
@@ -121,6 +129,17 @@ impl Registry {
     /// Replaces the models found at run time by those of `other`.
     pub fn add_found_by(&mut self, other: &Self) {
         self.added.clone_from(&other.added);
+        self.classifiers.clone_from(&other.classifiers);
+    }
+
+    /// Replaces the models of local servers that do nothing but classify.
+    pub fn set_classifiers(&mut self, models: Vec<Model>) {
+        self.classifiers = models;
+    }
+
+    /// True if models of this provider were found at run time.
+    pub fn has_found(&self, provider: &str) -> bool {
+        !self.added_of(provider).is_empty() || self.classifiers.iter().any(|model| model.provider == provider)
     }
 
     /// Adds models found at run time. A model replaces an earlier one with its provider and id.

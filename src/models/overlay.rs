@@ -30,12 +30,7 @@ pub fn compose(provider: &str, base: Vec<Model>, config: &ProviderConfig) -> Res
     }
     let mut models = base;
     for model in &mut models {
-        if let (Some(url), None) = (&config.base_url, &config.oauth) {
-            model.base_url.clone_from(url);
-        }
-        if let Some(compat) = &config.compat {
-            merge(model.compat.get_or_insert_default(), compat, &COMPAT_TABLES);
-        }
+        of_provider(model, config);
     }
     for definition in &config.models {
         let model = define(provider, definition, config, &models)?;
@@ -50,6 +45,16 @@ pub fn compose(provider: &str, base: Vec<Model>, config: &ProviderConfig) -> Res
         }
     }
     Ok(models)
+}
+
+/// Applies the base URL and the `compat` switches of a provider.
+pub(super) fn of_provider(model: &mut Model, config: &ProviderConfig) {
+    if let (Some(url), None) = (&config.base_url, &config.oauth) {
+        model.base_url.clone_from(url);
+    }
+    if let Some(compat) = &config.compat {
+        merge(model.compat.get_or_insert_default(), compat, &COMPAT_TABLES);
+    }
 }
 
 /// True if nothing of an entry changes a model or a request.

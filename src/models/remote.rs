@@ -6,9 +6,10 @@
 //! or protocol is left out, and fetched headers are dropped, so that the user's key is never sent to a new
 //! host.
 //!
-//! Not here: writing the file (the command line does it).
+//! Not here: writing what was fetched (the command line does it).
 
 use crate::base::cancel::CancelToken;
+use crate::base::file;
 use crate::base::json::{self, json};
 use crate::base::order;
 use crate::llm::http;
@@ -141,6 +142,26 @@ pub fn with_fetched(provider: &str, entry: &Value) -> Vec<Model> {
 /// The entry of the list of a key.
 pub fn personal_entry(models: &[Model]) -> Value {
     json!({"models": models, "checkedAt": now_ms()})
+}
+
+/// The entries of a file, by provider; none if it is invalid.
+pub fn entries(bytes: &[u8]) -> Map<String, Value> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    json::parse(bytes).unwrap_or_default()
+}
+
+/// Removes the list of the provider's key from the file in `agent_dir`, since there is another key now, or none. A list
+/// that cannot be removed stays, as it does when the key changes in the environment.
+pub fn forget_personal(agent_dir: &Path) {
+    let _ = file::update(&agent_dir.join(FILE_NAME), |old| {
+        let mut all = old.as_deref().map(entries).unwrap_or_default();
+        let is_personal = |entry: &Value| entry.get("lastModified").is_none();
+        if !all.get(personal::PROVIDER).is_some_and(is_personal) {
+            return Ok(None);
+        }
+        all.shift_remove(personal::PROVIDER);
+        serde_json::to_string_pretty(&all).map(Some).map_err(|error| error.to_string())
+    });
 }
 
 /// The models that may be used, and the number of rejected ones.

@@ -83,8 +83,32 @@ fn read(source: Source) -> Result<Option<Template>, String> {
 impl Template {
     /// Returns the text with `arguments` filled in.
     pub fn fill(&self, arguments: &str) -> String {
-        fill(&self.content, &split(arguments))
+        self.fill_words(&split(arguments))
     }
+
+    /// Returns the text with the words filled in.
+    pub fn fill_words(&self, words: &[String]) -> String {
+        fill(&self.content, words)
+    }
+
+    /// The names of the words, and whether each must be given: `<this>` must, `[this]` need not. Empty if the hint does
+    /// not name every word, or the text takes any number of words.
+    pub fn parameters(&self) -> Vec<(&str, bool)> {
+        parameters(&self.content, self.hint.as_deref().unwrap_or_default())
+    }
+}
+
+fn parameters<'a>(content: &str, hint: &'a str) -> Vec<(&'a str, bool)> {
+    const ALL: [&str; 4] = ["$@", "${@", "$ARGUMENTS", "${ARGUMENTS"];
+    if !content.contains('$') || ALL.iter().any(|placeholder| content.contains(placeholder)) {
+        return Vec::new();
+    }
+    let parameter = |word: &'a str| {
+        let between = |start: char, end: char| word.strip_prefix(start)?.strip_suffix(end);
+        let name = between('<', '>').map(|name| (name, true));
+        name.or_else(|| between('[', ']').map(|name| (name, false))).filter(|(name, _)| !name.is_empty())
+    };
+    hint.split_whitespace().map(parameter).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// True for JavaScript's white space.
@@ -220,6 +244,24 @@ mod tests {
         ];
         for (content, arguments, expected) in rows {
             assert_eq!(fill(content, &split(arguments)), *expected, "{content} {arguments}");
+        }
+    }
+
+    #[test]
+    fn a_hint_names_the_words() {
+        assert_eq!(parameters("$1 $2", "<file> [a|b]"), [("file", true), ("a|b", false)]);
+        let unnamed = [
+            ("$1", ""),
+            ("$1", "<file> and more"),
+            ("$1", "<a name> [x]"),
+            ("$1", "<>"),
+            ("1", "<file>"),
+            ("$1 $@", "<file>"),
+            ("${@:2}", "<file>"),
+            ("${ARGUMENTS:-x}", "<file>"),
+        ];
+        for (content, hint) in unnamed {
+            assert_eq!(parameters(content, hint), [], "{content} {hint}");
         }
     }
 

@@ -31,10 +31,13 @@ impl Commands {
         }
         let template = text.strip_prefix('/').and_then(|call| {
             let (name, arguments) = call.split_once(is_space).unwrap_or((call, ""));
-            let template = self.templates.iter().find(|template| template.name == name)?;
-            Some(template.fill(arguments))
+            Some(self.template(name)?.fill(arguments))
         });
         (template.unwrap_or(text), None)
+    }
+
+    pub fn template(&self, name: &str) -> Option<&Template> {
+        self.templates.iter().find(|template| template.name == name)
     }
 
     /// Returns all commands in the JSON form of RPC mode.

@@ -18,8 +18,8 @@ pub struct Talk<'a> {
     cancel: &'a CancelToken,
 }
 
-/// The talk was ended by the user.
-struct Left;
+/// The talk was ended by the user, who is to know this.
+struct Left(String);
 
 impl Models<'_> {
     fn llama_router(&self) -> Option<Router> {
@@ -28,13 +28,18 @@ impl Models<'_> {
         Some(Router::new(&env.get(local::LLAMA_URL)?, key))
     }
 
-    /// Manages the models of the configured router until the user leaves. An error if none is configured.
-    pub fn manage_llama(&self, interaction: &dyn Interaction, cancel: &CancelToken) -> Result<(), String> {
+    /// Manages the models of the configured router until the user leaves. Gives what the user is to know then. An error
+    /// if no router is configured.
+    pub fn manage_llama(
+        &self,
+        interaction: &dyn Interaction,
+        cancel: &CancelToken,
+    ) -> Result<String, String> {
         let router = self.llama_router().ok_or("No llama.cpp server is configured: /login llama.cpp")?;
         let talk = Talk { router, interaction, cancel };
         // The user leaves when it is enough.
-        let Err(Left) = talk.run();
-        Ok(())
+        let Err(Left(told)) = talk.run();
+        Ok(told)
     }
 }
 
@@ -60,7 +65,7 @@ impl Talk<'_> {
         loop {
             match self.router.list(self.cancel) {
                 Ok(models) => return Ok(models),
-                Err(_) if self.cancel.is_cancelled() => return Err(Left),
+                Err(_) if self.cancel.is_cancelled() => return Err(Left(String::new())),
                 Err(problem) => {
                     self.choose(&problem, &[("again".to_owned(), "Try again".to_owned())])?;
                 }
@@ -86,24 +91,36 @@ impl Talk<'_> {
             }
         };
         let (router, id) = (&self.router, &model.id);
-        if is_alone {
-            for other in &loaded {
-                self.tell(format!("Unloading {}...", other.id));
-                if let Err(problem) = router.unload(&other.id, self.cancel) {
-                    return Ok(Err(problem));
-                }
-            }
-        }
-        self.tell(format!("Loading {id}..."));
-        let done = self.or_stop(id, router.load(id, self.cancel))?;
-        if done.is_err() && is_alone {
-            // What was there comes back; a new failure would say nothing more.
-            for other in &loaded {
-                self.tell(format!("Loading {} again...", other.id));
-                let _ = router.load(&other.id, self.cancel);
-            }
+        let mut gone = Vec::new();
+        let replaced = if is_alone { loaded } else { Vec::new() };
+        let unloaded = replaced.into_iter().try_for_each(|other| {
+            self.tell(format!("Unloading {}...", other.id));
+            // Not cut short: what is half unloaded could not be loaded again.
+            router.unload(&other.id, &CancelToken::new())?;
+            gone.push(other);
+            if self.cancel.is_cancelled() { Err("cancelled".to_owned()) } else { Ok(()) }
+        });
+        let done = unloaded.and_then(|()| {
+            self.tell(format!("Loading {id}..."));
+            router.load(id, self.cancel)
+        });
+        // What was there comes back.
+        let done = self.or_stop(id, done).map_err(|_| Left(self.begin_again(&gone)))?;
+        for other in gone.iter().filter(|_| done.is_err()) {
+            self.tell(format!("Loading {} again...", other.id));
+            // A new failure would say nothing more.
+            let _ = router.load(&other.id, self.cancel);
         }
         Ok(done.map(|()| format!("Loaded {id}")))
+    }
+
+    /// Begins to load models that had to give way. Says so, for a user who has left.
+    fn begin_again(&self, models: &[&Listed]) -> String {
+        let begin = |model: &&Listed| match self.router.begin_load(&model.id, &CancelToken::new()) {
+            Ok(()) => format!("Loading {} again", model.id),
+            Err(problem) => format!("{} could not be loaded again: {problem}", model.id),
+        };
+        models.iter().map(begin).collect::<Vec<_>>().join("\n")
     }
 
     fn unload(&self, model: &Listed) -> Result<Result<String, String>, Left> {
@@ -123,7 +140,7 @@ impl Talk<'_> {
         let id = match self.interaction.ask(&prompt, self.cancel) {
             Answer::Text(text) if text.trim().is_empty() => return Ok(Ok(String::new())),
             Answer::Text(text) => text.trim().to_owned(),
-            Answer::Nobody | Answer::Cancelled => return Err(Left),
+            Answer::Nobody | Answer::Cancelled => return Err(Left(String::new())),
         };
         self.tell(format!("Downloading {id}..."));
         let progress = |done, all| self.tell(format!("{id}: {} of {}", size(done), size(all)));
@@ -135,7 +152,7 @@ impl Talk<'_> {
     fn or_stop(&self, id: &str, done: Result<(), String>) -> Result<Result<(), String>, Left> {
         if done.is_err() && self.cancel.is_cancelled() {
             let _ = self.router.stop(id);
-            return Err(Left);
+            return Err(Left(String::new()));
         }
         Ok(done)
     }
@@ -151,7 +168,7 @@ impl Talk<'_> {
         let prompt = Prompt::Select { message: message.to_owned(), options: options.collect() };
         match self.interaction.ask(&prompt, self.cancel) {
             Answer::Text(id) => Ok(id),
-            Answer::Nobody | Answer::Cancelled => Err(Left),
+            Answer::Nobody | Answer::Cancelled => Err(Left(String::new())),
         }
     }
 }
@@ -183,22 +200,25 @@ mod tests {
     use serde_json::Value;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// A router whose models change with each look: `loading` and `downloading` end with the next.
     fn router() -> Server {
         let states: [(&str, &str); 3] = [("a", "loaded"), ("b", "unloaded"), ("broken", "unloaded")];
-        let states = Mutex::new(
-            states
-                .map(|(id, state)| (id.to_owned(), state.to_owned()))
-                .into_iter()
-                .collect::<BTreeMap<_, _>>(),
-        );
+        let states = states.map(|(id, state)| (id.to_owned(), state.to_owned()));
+        let states = Mutex::new(states.into_iter().collect::<BTreeMap<_, _>>());
+        // The first look after a load fails.
+        let is_busy = AtomicBool::new(false);
         Server::start(move |connection| {
             let Some(request) = connection.request() else { return };
             let mut states = states.lock().unwrap();
             let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             let id = body["model"].as_str().unwrap_or_default().to_owned();
             let path = request.line.split(' ').nth(1).unwrap_or_default();
+            if is_busy.swap(path == "/models/load", Ordering::Relaxed) {
+                connection.answer("500 Internal Server Error", "connection: close\r\n", "busy");
+                return;
+            }
             let answer = match (path, body.is_null()) {
                 ("/v1/models", true) => {
                     let row = |(id, state): (&String, &String)| {
@@ -237,15 +257,22 @@ mod tests {
     }
 
     /// A user whose answers are known before.
+    #[derive(Default)]
     struct Scripted {
         answers: Mutex<Vec<&'static str>>,
         said: Mutex<Vec<String>>,
+        /// What is said when the user leaves.
+        last: &'static str,
+        cancel: CancelToken,
     }
 
     impl Interaction for Scripted {
         fn tell(&self, event: &Event) {
             if let Event::Progress(text) = event {
                 self.said.lock().unwrap().push(text.clone());
+                if text == self.last {
+                    self.cancel.cancel();
+                }
             }
         }
 
@@ -310,13 +337,30 @@ mod tests {
             ),
         ] {
             let server = router();
-            let user = Scripted { answers: Mutex::new(answers.clone()), said: Mutex::default() };
-            let cancel = CancelToken::new();
-            let talk =
-                Talk { router: Router::new(&server.url("/v1"), None), interaction: &user, cancel: &cancel };
+            let user = Scripted { answers: Mutex::new(answers.clone()), ..Scripted::default() };
+            let router = Router::new(&server.url("/v1"), None);
+            let talk = Talk { router, interaction: &user, cancel: &user.cancel };
             assert!(talk.run().is_err());
             let expected: Vec<String> = said.into_iter().map(str::to_owned).chain(end).collect();
             assert_eq!(*user.said.lock().unwrap(), expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn models_that_gave_way_come_back_when_the_user_leaves() {
+        for (last, told) in [("Loading b...", "Loading a again"), ("Unloading a...", "Loading a again")] {
+            let server = router();
+            let user = Scripted { answers: Mutex::new(vec!["b", "alone"]), last, ..Scripted::default() };
+            let router = || Router::new(&server.url("/v1"), None);
+            let talk = Talk { router: router(), interaction: &user, cancel: &user.cancel };
+            let Err(Left(left)) = talk.run();
+            assert_eq!(left, told);
+            let looks = [(); 3].map(|()| router().list(&CancelToken::new()));
+            let models = looks.into_iter().last().unwrap().unwrap();
+            assert_eq!(
+                models.iter().map(|model| (&*model.id, word(model))).collect::<Vec<_>>(),
+                [("a", "loaded"), ("b", "not loaded"), ("broken", "not loaded")]
+            );
         }
     }
 
@@ -332,10 +376,9 @@ mod tests {
                     connection.answer("200 OK", "connection: close\r\n", answer);
                 }
             });
-            let user = Scripted { answers: Mutex::new(vec!["again"]), said: Mutex::default() };
-            let cancel = CancelToken::new();
-            let talk =
-                Talk { router: Router::new(&server.url("/"), None), interaction: &user, cancel: &cancel };
+            let user = Scripted { answers: Mutex::new(vec!["again"]), ..Scripted::default() };
+            let router = Router::new(&server.url("/"), None);
+            let talk = Talk { router, interaction: &user, cancel: &user.cancel };
             assert!(talk.run().is_err());
             let said = user.said.lock().unwrap();
             assert!(said[0].contains(expected), "{said:?}");

@@ -31,6 +31,7 @@ mod local_servers;
 mod model;
 pub mod nested;
 pub mod nested_calls;
+pub mod others;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;

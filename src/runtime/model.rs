@@ -84,6 +84,7 @@ impl Models<'_> {
             registry.remove(local::PROVIDER);
             registry.remove(local::LLAMA_CPP);
             registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
+            registry.set_classifiers(found.classifiers.clone());
         });
         found
     }

@@ -134,10 +134,16 @@ impl Control {
             }
             return Ok(());
         }
-        self.hand_over(match triggers {
-            true => Task::Prompt(message, streaming),
-            false => Task::Append(message),
-        })
+        if triggers {
+            return self.hand_over(Task::Prompt(message, streaming));
+        }
+        // At once, so that what the sender appends next comes after it.
+        self.log().append_message(&message).map_err(|error| error.to_string())?;
+        if let Some(ui) = self.ui() {
+            ui.event(&Event::Agent(AgentEvent::MessageStart { message: &message }));
+            ui.event(&Event::Agent(AgentEvent::MessageEnd { message: &message }));
+        }
+        Ok(())
     }
 
     /// Tells the model, and the user, what has ended in the background. Starts a run if there is none.
@@ -240,7 +246,6 @@ impl Session {
     pub fn carry_out(&mut self, task: Task, listener: Listener<'_>) {
         let done = match task {
             Task::Prompt(message, streaming) => self.ask_again(message, streaming, listener),
-            Task::Append(message) => self.append_message(message, listener),
             Task::Discover => self.discover("startup"),
             Task::Ask(ask, reply) => {
                 // Who asked may have gone.
@@ -339,12 +344,5 @@ impl Session {
             Begin::Run(ticket) => self.ask(ticket, message, &mut || {}, listener),
             Begin::Queued => Ok(()),
         }
-    }
-
-    /// Adds a message to the conversation of an idle session.
-    fn append_message(&mut self, message: AgentMessage, listener: Listener<'_>) -> Result<(), Fatal> {
-        self.control().log().append_message(&message)?;
-        listener(&Event::Agent(AgentEvent::MessageStart { message: &message }))?;
-        listener(&Event::Agent(AgentEvent::MessageEnd { message: &message }))
     }
 }

@@ -44,13 +44,19 @@ struct Call {
     begun: Instant,
     duration_ms: u64,
     error: String,
+    /// For a question to a model: what it cost in US dollars, once that is known.
+    cost: Option<Value>,
+    is_tool: bool,
 }
 
 /// The calls of one tool call, in the order in which they began.
 pub struct Calls {
     /// The id of the call that makes them.
     id: String,
+    /// Calls of tools.
     begun: usize,
+    /// Questions to models.
+    asked: usize,
     all: Vec<Call>,
     /// Records of the calls that they made in turn.
     inner: Vec<Value>,
@@ -60,27 +66,49 @@ pub struct Calls {
 
 impl Calls {
     pub fn new(id: &str) -> Self {
-        Self { id: id.to_owned(), begun: 0, all: Vec::new(), inner: Vec::new(), usage: None }
+        Self { id: id.to_owned(), begun: 0, asked: 0, all: Vec::new(), inner: Vec::new(), usage: None }
     }
 
     /// Gives the id of a new call, and its place.
     pub fn begin(&mut self, name: &str, arguments: &Value) -> (String, usize) {
-        let at = self.begun;
         self.begun += 1;
         let id = format!("{}/{}", self.id, self.begun);
-        if self.all.len() == CALLS_MAX {
-            return (id, at);
+        let at = self.add(&id, name, arguments.to_string(), true);
+        (id, at)
+    }
+
+    /// Notes a question to a model, which people see and the session does not keep. Gives its place.
+    pub fn ask(&mut self, name: &str, model: String) -> usize {
+        self.asked += 1;
+        let id = format!("{}/{name}/{}", self.id, self.asked);
+        self.add(&id, name, model, false)
+    }
+
+    fn add(&mut self, id: &str, name: &str, arguments: String, is_tool: bool) -> usize {
+        let at = self.all.len();
+        if at == CALLS_MAX {
+            return usize::MAX;
         }
         self.all.push(Call {
-            id: id.clone(),
+            id: id.to_owned(),
             name: name.to_owned(),
-            arguments: arguments.to_string(),
+            arguments,
             status: Status::Running,
             begun: Instant::now(),
             duration_ms: 0,
             error: String::new(),
+            cost: None,
+            is_tool,
         });
-        (id, at)
+        at
+    }
+
+    /// Counts what a question to a model cost.
+    pub fn pay(&mut self, at: usize, usage: Usage) {
+        if let Some(call) = self.all.get_mut(at) {
+            call.cost = serde_json::to_value(&usage.cost).ok().and_then(|cost| cost.get("total").cloned());
+        }
+        self.usage = self.usage_with(Some(usage));
     }
 
     pub fn end(&mut self, at: usize, status: Status, error: &str) {
@@ -124,6 +152,9 @@ impl Calls {
             if !call.error.is_empty() {
                 row["error"] = call.error.as_str().into();
             }
+            if let Some(cost) = &call.cost {
+                row["cost"] = cost.clone();
+            }
             row
         };
         json!({"calls": self.all.iter().map(row).collect::<Vec<_>>()})
@@ -131,13 +162,13 @@ impl Calls {
 
     /// What the session keeps with the result: `nestedCalls`; none if there was no call.
     pub fn record(&self) -> Option<Value> {
-        if self.all.is_empty() {
+        let calls: Vec<&Call> = self.all.iter().filter(|call| call.is_tool).collect();
+        if calls.is_empty() {
             return None;
         }
-        let (mut sum, mut is_complete) = (0, self.begun == self.all.len());
-        let mut rows: Vec<Value> = self
-            .all
-            .iter()
+        let (mut sum, mut is_complete) = (0, self.begun == calls.len());
+        let mut rows: Vec<Value> = calls
+            .into_iter()
             .map(|call| {
                 let is_over = matches!(call.status, Status::Ok | Status::Error);
                 let status = if is_over { call.status.name() } else { "unfinished" };
@@ -179,7 +210,7 @@ impl Calls {
         }
         let calls: Vec<String> =
             self.all.iter().map(|call| format!("{} ({})", call.name, call.status.name())).collect();
-        let dropped = self.begun - self.all.len();
+        let dropped = self.begun + self.asked - self.all.len();
         let more = if dropped > 0 { format!(" and {dropped} more") } else { String::new() };
         format!("Called before that, and not undone: {}{more}", calls.join(", "))
     }

@@ -205,6 +205,7 @@ impl SignIns<'_> {
         self.control.change_config(|config| {
             let allowed = config.services.credentials.allowed_models();
             config.services.registry.set_allowed(allowed);
+            config.services.registry.reload_fetched();
         });
     }
 }

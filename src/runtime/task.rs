@@ -29,8 +29,6 @@ pub type Reply = Sender<Result<Value, String>>;
 pub enum Task {
     /// Runs a message as a prompt; if a run has begun meanwhile it is queued.
     Prompt(AgentMessage, Streaming),
-    /// Adds a message to the conversation.
-    Append(AgentMessage),
     /// Asks handlers, which have come late, for further resources.
     Discover,
     /// Anything that has an answer.

@@ -395,7 +395,17 @@ impl From<UsageRecord> for Body {
 
 impl From<AgentMessage> for Body {
     fn from(message: AgentMessage) -> Self {
-        Self::Message(Message { message, extra: Extra::new() })
+        match message {
+            // The time of such a message is that of its entry.
+            AgentMessage::Custom(custom) => Self::CustomMessage(CustomMessage {
+                custom_type: custom.custom_type.clone(),
+                content: Some(custom.content.clone()),
+                display: custom.display,
+                details: custom.details.clone(),
+                extra: Extra::new(),
+            }),
+            message => Self::Message(Message { message, extra: Extra::new() }),
+        }
     }
 }
 

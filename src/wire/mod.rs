@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod anthropic_messages;
+pub mod ask;
 mod azure;
 pub mod balance;
 #[cfg(feature = "clouds")]

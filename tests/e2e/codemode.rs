@@ -6,10 +6,10 @@ use crate::world;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-const PRINT: [&str; 4] = ["--model", "mock/m1", "--tools", "+codemode"];
+pub const PRINT: [&str; 4] = ["--model", "mock/m1", "--tools", "+codemode"];
 
 /// True if node of a version that can take rights away is here.
-fn has_engine() -> bool {
+pub fn has_engine() -> bool {
     let node = Command::new("node").arg("--version").stdin(Stdio::null()).output();
     let version = node.map(|node| String::from_utf8_lossy(&node.stdout).into_owned()).unwrap_or_default();
     let major = version.trim_start_matches('v').split('.').next().unwrap_or_default().parse();
@@ -20,7 +20,7 @@ fn has_engine() -> bool {
     is_there
 }
 
-fn script(code: &str) -> Reply {
+pub fn script(code: &str) -> Reply {
     Reply::tool("c", "codemode", &json!({"code": code}))
 }
 
@@ -30,18 +30,18 @@ fn scripts(codes: &[&str]) -> (World, Server) {
     (world, server)
 }
 
-fn run(world: &World) -> Outcome {
+pub fn run(world: &World) -> Outcome {
     world.pi().args(PRINT).args(["-p", "go"]).run().success()
 }
 
 /// The result of the only script, without its head.
-fn result(server: &Server) -> String {
+pub fn result(server: &Server) -> String {
     let text = server.requests()[1].last_text();
     let (_, rest) = text.split_once("seconds\nOutput:\n").unwrap_or_else(|| panic!("no head: {text}"));
     rest.trim_start_matches('\n').to_owned()
 }
 
-fn tool_result(world: &World) -> Value {
+pub fn tool_result(world: &World) -> Value {
     let entries = world.session();
     let is_result = |entry: &&Value| entry["message"]["role"] == "toolResult";
     entries.iter().rev().find(is_result).expect("a result")["message"].clone()
@@ -332,26 +332,6 @@ fn scripts_may_be_the_only_way_to_other_tools() {
     world.pi().args(PRINT).args(["-p", "go"]).run().success();
     let about = said(server.requests().last().unwrap());
     assert!(about.contains("tools.write(") && !about.contains("tools.edit("), "{about}");
-}
-
-#[test]
-fn scripts_list_chat_models_and_are_told_that_no_others_run() {
-    if !has_engine() {
-        return;
-    }
-    let code = "const [one] = await models.getAvailableOfType('chat', 'mock');\n\
-        const none = await models.getModelsOfType('classifier');\n\
-        const got = await models.getModelOfType('chat', one.provider, one.id);\n\
-        const failed = [];\n\
-        for (const call of [() => models.classify(one, {}), () => models.getModelsOfType('x')])\n\
-            await call().catch((error) => failed.push(error.message));\n\
-        return [one.id, none, got.name, failed]";
-    let (world, server) = scripts(&[code]);
-    run(&world);
-    let said: Value = serde_json::from_str(&result(&server)).unwrap();
-    assert_eq!((&said[0], &said[1]), (&json!("m1"), &json!([])));
-    assert!(said[3][0].as_str().unwrap().contains("runs chat models only"), "{said}");
-    assert!(said[3][1].as_str().unwrap().contains("\"classifier\""), "{said}");
 }
 
 /// A server with two tools, in `sh`.

@@ -56,6 +56,8 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_ask;
 #[cfg(feature = "mcp")]
+mod mcp_hostile;
+#[cfg(feature = "mcp")]
 mod mcp_http;
 #[cfg(feature = "mcp")]
 mod mcp_resource;
@@ -65,6 +67,8 @@ mod mcp_server;
 mod mcp_sign_in;
 mod models;
 mod mutant;
+#[cfg(feature = "mcp")]
+mod other_models;
 mod output;
 mod overdue;
 mod package;

@@ -226,7 +226,7 @@ fn approval_is_asked_for_by_a_form() {
 fn templates_are_prompts() {
     let (world, _server) = world([]);
     std::fs::create_dir(world.agent_dir().join("prompts")).unwrap();
-    world.write_config("prompts/greet.md", "---\nargument-hint: <name>\n---\nSay hello to $1.");
+    world.write_config("prompts/greet.md", "---\nargument-hint: <name>\n---\nSay hello to $@.");
     let mut other = Other::start(&world, "", &json!({}));
     let list = other.request("prompts/list", &json!({}));
     assert_eq!(list["prompts"][0]["name"], "greet");
@@ -234,6 +234,103 @@ fn templates_are_prompts() {
     let got = other.request("prompts/get", &json!({"name": "greet", "arguments": {"arguments": "Ada"}}));
     assert_eq!(got["messages"][0]["content"]["text"], "Say hello to Ada.");
     assert_eq!(other.error("prompts/get", &json!({"name": "none"})).0, -32602);
+}
+
+#[test]
+fn words_that_a_hint_names_are_arguments() {
+    let (world, _server) = world([]);
+    std::fs::create_dir(world.agent_dir().join("prompts")).unwrap();
+    world.write_config("prompts/ship.md", "---\nargument-hint: <what> [fast|safe]\n---\nShip $1 ${2:-soon}.");
+    world.write_config("prompts/tell.md", "---\nargument-hint: \"[long|short]\"\n---\nTell $@.");
+    let mut other = Other::start(&world, "", &json!({}));
+    let list = other.request("prompts/list", &json!({}));
+    let arguments = json!([{"name": "what", "required": true}, {"name": "fast|safe", "required": false}]);
+    assert_eq!(list["prompts"][0]["arguments"], arguments);
+    for (arguments, expected) in [
+        (json!({"what": "the \"big\" one", "fast|safe": "fast"}), "Ship the \"big\" one fast."),
+        (json!({"what": "it"}), "Ship it soon."),
+        (json!({"arguments": "it 'right now'"}), "Ship it right now."),
+    ] {
+        let got = other.request("prompts/get", &json!({"name": "ship", "arguments": arguments}));
+        assert_eq!(got["messages"][0]["content"]["text"], expected);
+    }
+    let (code, text) = other.error("prompts/get", &json!({"name": "ship"}));
+    assert_eq!((code, text.as_str()), (-32602, "The argument \"what\" is missing"));
+
+    let argument = |name: &str, value: &str| json!({"name": name, "value": value});
+    let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
+    for (prompt_name, name, value, expected) in [
+        ("ship", "fast|safe", "", json!(["fast", "safe"])),
+        ("ship", "fast|safe", "f", json!(["fast"])),
+        ("ship", "what", "", json!([])),
+        ("tell", "arguments", "s", json!(["short"])),
+    ] {
+        let params = json!({"ref": prompt(prompt_name), "argument": argument(name, value)});
+        let completion = other.request("completion/complete", &params)["completion"].take();
+        assert_eq!(completion["values"], expected, "{prompt_name} {name} {value}");
+        assert_eq!(completion["hasMore"], false);
+    }
+    for (params, expected) in [
+        (json!({"ref": prompt("none"), "argument": argument("a", "")}), "No prompt \"none\""),
+        (json!({"ref": prompt("ship"), "argument": argument("a", "")}), "has no argument \"a\""),
+        (
+            json!({"ref": {"type": "ref/resource", "uri": "x:{id}"}, "argument": argument("id", "")}),
+            "No resource",
+        ),
+        (json!({"argument": argument("a", "")}), "\"ref\" must"),
+        (json!({"ref": prompt("ship"), "argument": {"name": "a"}}), "\"argument.value\" must"),
+    ] {
+        let (code, text) = other.error("completion/complete", &params);
+        assert!(code == -32602 && text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn changes_of_a_session_are_told_to_subscribers() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let (world, _server) = world([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
+    let mut other = Other::start(&world, "", &json!({}));
+    let agent = |other: &mut Other, session: &Value| {
+        let call = json!({"name": "agent", "arguments": {"prompt": "Go", "session": session}});
+        let id = other.send("tools/call", &call);
+        let (mut line, before) = other.answer(id);
+        (line["result"]["structuredContent"]["session"].take(), before)
+    };
+    let (session, before) = agent(&mut other, &Value::Null);
+    assert_eq!(before, Vec::<Value>::new());
+
+    // The id is proposed.
+    let template = &other.request("resources/templates/list", &json!({}))["resourceTemplates"][0];
+    let reference = json!({"type": "ref/resource", "uri": template["uriTemplate"]});
+    let first = &session.as_str().unwrap()[..4];
+    for (value, expected) in [(first, json!([session])), ("no", json!([]))] {
+        let params = json!({"ref": reference, "argument": {"name": "id", "value": value}});
+        let values = other.request("completion/complete", &params)["completion"]["values"].take();
+        assert_eq!(values, expected);
+    }
+
+    let uri = json!({"uri": format!("pi-session:///{}", session.as_str().unwrap())});
+    assert_eq!(other.request("resources/subscribe", &uri), json!({}));
+    // Another process changes the session.
+    let run = world.pi().words("-p --session").args([session.as_str().unwrap(), "More"]).run();
+    assert_eq!(run.stdout, "Two.\n");
+    let told = other.next();
+    let news = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": uri});
+    assert_eq!(told, news);
+
+    assert_eq!(other.request("resources/unsubscribe", &uri), json!({}));
+    let (_, before) = agent(&mut other, &session);
+    assert!(before.iter().all(|line| *line == news) && before.len() < 2, "{before:?}");
+
+    let none = json!({"uri": "pi-session:///none"});
+    assert_eq!(other.error("resources/subscribe", &none).0, -32002);
+    assert_eq!(other.error("resources/subscribe", &json!({})).0, -32002);
+    assert_eq!(other.request("resources/unsubscribe", &none), json!({}));
+    // What is subscribed to does not hold the end up.
+    assert_eq!(other.request("resources/subscribe", &uri), json!({}));
+    assert!(other.client.close().unwrap().success());
 }
 
 #[test]

@@ -34,6 +34,8 @@ struct Inside {
     lie: Option<Lie>,
     /// Calls of tools need the scope `write`.
     guards_calls: bool,
+    /// Listening needs it, too.
+    guards_listening: bool,
     registration: Value,
 }
 
@@ -131,7 +133,7 @@ impl Inside {
         self.seen.push(format!("{method} {path} {grant}").trim_end().to_owned());
         let base = self.base.clone();
         if path == "/mcp" {
-            return self.guarded(key.as_deref(), body);
+            return self.guarded(method, key.as_deref(), body);
         }
         let (mut status, mut answer) = match path {
             "/.well-known/oauth-protected-resource/mcp" => (
@@ -189,7 +191,7 @@ impl Inside {
         (200, answer)
     }
 
-    fn guarded(&mut self, key: Option<&str>, body: &str) -> (u16, String, String) {
+    fn guarded(&mut self, method: &str, key: Option<&str>, body: &str) -> (u16, String, String) {
         let base = self.base.clone();
         if self.access.is_empty() || key != Some(format!("Bearer {}", self.access).as_str()) {
             let place = format!("{base}/.well-known/oauth-protected-resource/mcp");
@@ -199,7 +201,9 @@ impl Inside {
         }
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         self.seen.push(body["method"].as_str().unwrap_or_default().to_owned());
-        if self.guards_calls && body["method"] == "tools/call" && !self.scope.contains("write") {
+        let needs_more = (self.guards_calls && body["method"] == "tools/call")
+            || (self.guards_listening && method == "GET");
+        if needs_more && !self.scope.contains("write") {
             let challenge = "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"write\"\r\n";
             return (403, challenge.into(), String::new());
         }
@@ -538,6 +542,29 @@ fn a_call_that_needs_more_leads_to_a_sign_in_for_more() {
     assert_eq!(page["scope"], "read write more");
     agree(&guarded, &page, &code(&guarded));
     pi.wait().success();
+}
+
+#[test]
+fn a_sign_in_for_more_lets_pi_listen_again() {
+    let guarded = Guarded::start();
+    let (world, _model) = calls(1);
+    guarded.configure(&world, &json!({}));
+    {
+        let mut inside = guarded.inside.lock().unwrap();
+        (inside.guards_calls, inside.guards_listening) = (true, true);
+    }
+    let pi = begin(&world, "mcp login web");
+    agree(&guarded, &page(&pi.shown()), &code(&guarded));
+    pi.wait().success();
+    let mut client = client(&world, "--model mock/m1");
+    let (before, greetings) = (guarded.count("GET /mcp"), guarded.count("initialize"));
+    client.prompt("go").unwrap();
+    wait_until("it wants to listen", || guarded.count("GET /mcp") == before + 1);
+    confirm(&mut client, true);
+    agree_to_more(&mut client, &guarded);
+    client.wait_until_settled().unwrap();
+    wait_until("it wants to listen again", || guarded.count("GET /mcp") == before + 2);
+    assert_eq!(guarded.count("initialize"), greetings + 1);
 }
 
 /// Answers the question whether to sign in for more.

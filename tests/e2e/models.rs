@@ -158,16 +158,20 @@ fn of_openrouter_only_the_models_of_the_key_are_listed() {
         {"id": "openai/gpt-4o", "context_length": 5000, "pricing": {"prompt": "0.000001"}},
         {"id": "nobody/knows"},
     ]});
-    let listed = Reply::status(200, "application/json", &listed.to_string());
+    let listed = || Reply::status(200, "application/json", &listed.to_string());
     let missing = || Reply::status(404, "text/plain", "");
     let world = World::new();
     let server = Server::start([
         missing(),
-        listed,
+        listed(),
         missing(),
         Reply::status(500, "text/plain", "no"),
         missing(),
         Reply::status(403, "text/plain", ""),
+        missing(),
+        listed(),
+        missing(),
+        listed(),
     ]);
     let proxy = json!({"providers": {"openrouter": {"baseUrl": server.url()}}});
     world.write_config("models.json", &proxy.to_string());
@@ -193,6 +197,14 @@ fn of_openrouter_only_the_models_of_the_key_are_listed() {
     assert_eq!(list(), mine);
     refresh().success();
     assert_eq!(list(), everything);
+
+    // The list belongs to a key, and goes with it.
+    for change in ["auth login openrouter --stdin", "auth logout openrouter"] {
+        refresh().success();
+        assert_eq!(list(), mine, "{change}");
+        world.pi().words(change).stdin("another-key-of-mine").run().success();
+        assert_eq!(list(), everything, "{change}");
+    }
 }
 
 #[test]

@@ -50,6 +50,23 @@ fn key_hints_wrap_where_they_do_not_fit() {
 }
 
 #[test]
+fn lists_use_the_room_of_a_low_screen_and_name_their_keys() {
+    let (world, _server) = world([]);
+    let screen = started(&world, "");
+    screen.resize(40, 12);
+    for (command, last_row, key) in
+        [("/settings", "Block images", "escape leave"), ("/permissions", "Add a rule", "escape leave")]
+    {
+        screen.send(command);
+        let text = screen.wait_for(last_row);
+        assert!(text.contains(key), "{text}");
+        screen.type_keys(ESCAPE);
+        screen.wait_until_gone(last_row);
+    }
+    screen.quit();
+}
+
+#[test]
 fn a_list_can_be_used_on_a_terminal_without_sequences() {
     let (world, server) =
         world([Reply::tool("c", "bash", &json!({"command": "true"})), Reply::text("Done.")]);

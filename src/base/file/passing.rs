@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+/// Ends the names of folders that their processes lock. One without it may be in use by a build that locks none.
+const LOCKED: &str = ".locked";
+
 /// A folder without a lock that is younger may be about to be locked.
 const AGE_MIN: Duration = Duration::from_secs(60);
 
@@ -38,7 +41,7 @@ impl Passing {
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
         let (place, prefix) = (std::env::temp_dir(), format!("pi-{what}-"));
         remove_left(&place, &prefix);
-        let ((), path) = with_new_name(&place, &prefix, "", make)?;
+        let ((), path) = with_new_name(&place, &prefix, LOCKED, make)?;
         // Where there are no locks, nobody finds what is left.
         let lock = File::open(&path).ok().filter(|folder| folder.try_lock().is_ok());
         Ok(Self::new(path, Some(lock)))
@@ -86,7 +89,8 @@ fn remove_left(place: &Path, prefix: &str) {
     // SAFETY: it only reads the id of the user.
     let user = unsafe { libc::geteuid() };
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+    let is_meant = |name: &str| name.starts_with(prefix) && name.ends_with(LOCKED);
+    for entry in entries.filter(|entry| is_meant(&entry.file_name().to_string_lossy())) {
         let is_old = |time: SystemTime| time.elapsed().is_ok_and(|age| age > AGE_MIN);
         let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let Ok(folder) = OpenOptions::new().read(true).custom_flags(flags).open(entry.path()) else {
@@ -131,13 +135,16 @@ mod tests {
             folder.set_modified(time).unwrap();
             folder
         };
-        made("pi-x-1-0", old);
-        made("pi-x-2-0", SystemTime::now());
-        made("pi-y-3-0", old);
-        let held = made("pi-x-4-0", old);
+        made("pi-x-1-0.locked", old);
+        made("pi-x-2-0.locked", SystemTime::now());
+        made("pi-y-3-0.locked", old);
+        let held = made("pi-x-4-0.locked", old);
         held.try_lock().unwrap();
+        // Its process may run: it would not lock it.
+        made("pi-x-5-0", old);
         remove_left(dir.path(), "pi-x-");
         let left = |name: &str| dir.path().join(name).exists();
-        assert_eq!(["pi-x-1-0", "pi-x-2-0", "pi-y-3-0", "pi-x-4-0"].map(left), [false, true, true, true]);
+        let names = ["pi-x-1-0.locked", "pi-x-2-0.locked", "pi-y-3-0.locked", "pi-x-4-0.locked", "pi-x-5-0"];
+        assert_eq!(names.map(left), [false, true, true, true, true]);
     }
 }

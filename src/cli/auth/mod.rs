@@ -265,7 +265,7 @@ fn with_access(
         Ask::Never => false,
         Ask::For(providers) => providers.iter().flatten().any(|name| access.lacks(name)),
     };
-    let extensions = if needs { Some(access.start_extensions()?) } else { None };
+    let extensions = if needs { Some(access.start_extensions(&cancel)?) } else { None };
     let result = command(&access, &cancel);
     if let Some(extensions) = extensions {
         extensions.end();
@@ -293,13 +293,14 @@ impl Access {
     }
 
     /// Starts the extensions of the current folder, and takes over their providers. They are to be ended.
-    fn start_extensions(&mut self) -> Result<Arc<Extensions>, Stop> {
+    fn start_extensions(&mut self, cancel: &CancelToken) -> Result<Arc<Extensions>, Stop> {
         let args = flags::parse(std::iter::empty()).map_err(|error| error.to_string())?;
         let mut inputs = Launch::unasked(&args)?.inputs()?;
         let (found, problems) = find::find(&inputs, false);
         problems.iter().for_each(report::warning);
         let extensions = Extensions::start(About::new(&inputs, "print", REFERENCE_VERSION), found);
-        inputs.services.lend(extensions.models(true, &CancelToken::new()));
+        extensions.await_all_started(cancel, |text| report::note(text));
+        inputs.services.lend(extensions.models());
         for problem in extensions.take_problems() {
             report::warning(format_args!("Extension {}: {}", problem.source, problem.error));
         }

@@ -3,7 +3,6 @@
 //! Only those whose own file names the event are started for it, and they end again before the project is used: their
 //! place in the session, the project's settings and its extensions depend on the answer.
 
-use crate::base::file;
 use crate::cli::ask;
 use crate::extension::find::find;
 use crate::extension::{About, Extensions, Found, Vote};
@@ -12,14 +11,10 @@ use crate::mode::interactive::question;
 use crate::mode::report;
 use crate::runtime::config::Inputs;
 use crate::runtime::ui::{Asker, Dialog, YES};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The event, as the files of extensions name it.
 const EVENT: &str = "project_trust";
-
-/// Bytes of a file that are searched for the event's name.
-const SEARCHED_MAX: u64 = 4 << 20;
 
 /// How extensions are asked.
 pub(super) struct How {
@@ -35,7 +30,7 @@ pub(super) struct How {
 pub(super) fn ask(inputs: &Inputs, how: &How) -> Option<Vote> {
     // What is wrong with others is reported when they are started for the session.
     let (found, _) = find(inputs, how.only_named);
-    let voters: Vec<Found> = found.into_iter().filter(|found| found.mentions(&names_event)).collect();
+    let voters: Vec<Found> = found.into_iter().filter(|found| found.mentions(EVENT)).collect();
     if voters.is_empty() {
         return None;
     }
@@ -48,11 +43,6 @@ pub(super) fn ask(inputs: &Inputs, how: &How) -> Option<Vote> {
         report::warning(format_args!("{} ({}): {}", problem.source, problem.event, problem.error));
     }
     vote
-}
-
-fn names_event(file: &Path) -> bool {
-    let bytes = file::read_start(file, SEARCHED_MAX).unwrap_or_default();
-    memchr::memmem::find(&bytes, EVENT.as_bytes()).is_some()
 }
 
 /// Asks the user what extensions want to know before there is a session.

@@ -4,8 +4,9 @@ use super::{Answer, Call, Failure, INVALID_PARAMS, failed, json_of, unknown};
 use crate::agent::message::AgentMessage;
 use crate::base::json::json;
 use crate::llm::message::ToolSpec;
-use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::model::{Model, ModelType, ThinkingLevel};
 use crate::runtime::nested::Nested;
+use crate::runtime::others::Input;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -21,17 +22,39 @@ impl Call<'_> {
         found.ok_or_else(|| failed(format_args!("Model not found: {provider}/{id}")))
     }
 
+    fn model_type(&self, usual: &str) -> Result<ModelType, Failure> {
+        let name = self.params.optional_text("type")?.unwrap_or(usual);
+        let unknown = || Failure::new(INVALID_PARAMS, format!("Unknown model type \"{name}\""));
+        ModelType::parse(name).ok_or_else(unknown)
+    }
+
+    /// Asks a model that does not chat.
+    fn ask_other(&self, kind: ModelType, read: fn(&Value) -> Result<Input, String>) -> Answer {
+        let (provider, id) = (self.params.text("provider")?, self.params.text("modelId")?);
+        let input = read(&self.params.required("context")?)
+            .map_err(|problem| Failure::new(INVALID_PARAMS, problem))?;
+        let models = self.control.models();
+        let model = models.find_of_type(kind, provider, id);
+        let unknown = || failed(format_args!("Unknown {} model \"{provider}/{id}\"", kind.name()));
+        Ok(models.ask(&model.ok_or_else(unknown)?, &input, self.cancel).result)
+    }
+
     pub(super) fn models(&self, name: &str) -> Answer {
         let (control, params) = (self.control, self.params);
         let models = control.models();
-        let shown = |models: Vec<Arc<Model>>| -> Vec<Value> {
-            models.iter().map(|model| json!(model.shown())).collect()
-        };
         match name {
-            "list" if params.flag("all")? => {
-                Ok(json!({"models": shown(control.config().services.registry.all())}))
+            "list" => {
+                let kind = self.model_type("chat")?;
+                let list = match params.flag("all")? {
+                    true => models.of_type(kind, None),
+                    false => models.available_of_type(kind, None),
+                };
+                let list: Vec<Value> = match kind {
+                    ModelType::Chat => list.iter().map(|model| json!(model.shown())).collect(),
+                    _ => list.iter().map(|model| model.for_scripts()).collect(),
+                };
+                Ok(json!({"models": list}))
             }
-            "list" => Ok(json!({"models": shown(models.available())})),
             "current" => json_of(models.current().shown()),
             "scoped" => {
                 let scoped = models.scope();
@@ -66,6 +89,8 @@ impl Call<'_> {
                 let message = control.complete(nested, self.cancel);
                 json_of(AgentMessage::Assistant(Arc::new(message)))
             }
+            "classify" => self.ask_other(ModelType::Classifier, Input::classify),
+            "generateImages" => self.ask_other(ModelType::Image, Input::images),
             _ => unknown(&format!("models.{name}")),
         }
     }

@@ -118,7 +118,8 @@ export function sessionManager(mirror, extension) {
 
 /** Models, and questions to them; keys stay in pi. */
 export function modelRegistry(mirror, extension, peer, streamOf) {
-	const list = (all) => mirror.ask("models.list", { extension, all }).models;
+	const list = (all, type = "chat") => mirror.ask("models.list", { extension, all, type }).models;
+	const ofType = (all, type, provider) => list(all, type).filter((model) => !provider || model.provider === provider);
 	const same = (model) => (other) => other.provider === model.provider && other.id === model.id;
 	const refuse = (name) => () => {
 		throw unsupported(`modelRegistry.${name}`);
@@ -135,15 +136,26 @@ export function modelRegistry(mirror, extension, peer, streamOf) {
 			return { role: "assistant", content: [], api: model.api, provider: model.provider, model: model.id, stopReason: "aborted", timestamp: Date.now() };
 		}
 	}
+	/** A question to a model that does not chat; `none` is what its result has without an answer. */
+	const ask = (method, none) => async (model, context, { signal } = {}) => {
+		const { provider, id, api } = model;
+		const failed = (stopReason, errorMessage) => ({ api, provider, model: id, ...none, stopReason, errorMessage, timestamp: Date.now() });
+		try {
+			return await peer.call(method, { extension, provider, modelId: id, context }, signal);
+		} catch (error) {
+			return signal?.aborted ? failed("aborted", "Request was aborted") : failed("error", error.message);
+		}
+	};
 	const stream = (model, context, options) => streamOf(complete(model, context, options));
 	return {
 		getAll: () => list(true),
 		getAvailable: () => list(false),
 		find: (provider, id) => list(true).find(same({ provider, id })),
 		hasConfiguredAuth: (model) => list(false).some(same(model)),
-		getModelsOfType: (type, provider) => list(true).filter((model) => (model.type ?? "chat") === type && (!provider || model.provider === provider)),
-		findOfType: (type, provider, id) => list(true).filter((model) => (model.type ?? "chat") === type).find(same({ provider, id })),
-		getModelOfType: (type, provider, id) => list(true).filter((model) => (model.type ?? "chat") === type).find(same({ provider, id })),
+		getModelsOfType: (type, provider) => ofType(true, type, provider),
+		getAvailableOfType: async (type, provider) => ofType(false, type, provider),
+		findOfType: (type, provider, id) => list(true, type).find(same({ provider, id })),
+		getModelOfType: (type, provider, id) => list(true, type).find(same({ provider, id })),
 		getProviderDisplayName: (provider) => provider,
 		getError: () => undefined,
 		refresh: async () => ({}),
@@ -153,8 +165,8 @@ export function modelRegistry(mirror, extension, peer, streamOf) {
 		streamSimple: stream,
 		getApiKeyAndHeaders: async () => ({ ok: false, error: "keys of providers are not given to extensions; use modelRegistry.complete" }),
 		getApiKeyForProvider: async () => undefined,
-		classify: refuse("classify"),
-		generateImages: refuse("generateImages"),
+		classify: ask("models.classify", { answers: {} }),
+		generateImages: ask("models.generateImages", { output: [] }),
 		isUsingOAuth: refuse("isUsingOAuth"),
 	};
 }

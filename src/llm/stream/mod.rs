@@ -20,6 +20,7 @@ mod worker;
 mod tests;
 
 pub use measure::CALLS_MAX;
+pub use retry::Next;
 
 use super::context::Context;
 use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};

@@ -14,14 +14,14 @@ const LONGEST_MS: u64 = 8000;
 
 /// The decision after a failure.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub enum Next {
     Wait(Duration),
     Fail(StreamError),
 }
 
 impl Resend {
     /// Decides after attempt number `attempt` (from 0). `advice` is the server's `x-should-retry` header.
-    pub(super) fn after(self, attempt: u64, mut error: StreamError, advice: Option<&str>) -> Next {
+    pub fn after(self, attempt: u64, mut error: StreamError, advice: Option<&str>) -> Next {
         let is_passing = match advice {
             Some("true") => true,
             Some("false") => false,

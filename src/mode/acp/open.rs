@@ -489,6 +489,10 @@ mod tests {
             unreachable!()
         }
 
+        fn place(&mut self, _: &str) -> Result<PathBuf, Refusal> {
+            unreachable!()
+        }
+
         fn delete(&mut self, _: &str) -> Result<(), Refusal> {
             unreachable!()
         }

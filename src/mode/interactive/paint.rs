@@ -32,7 +32,7 @@ pub fn live(app: &mut App, now: Instant) -> Vec<Line> {
 }
 
 /// Screens with no more rows have no footer below a dialog.
-const LOW: usize = 10;
+const LOW: usize = 12;
 
 /// The row that is typed, or the dialog: a terminal that knows no sequences cannot take back what is printed.
 fn live_plainly(app: &mut App, now: Instant) -> Vec<Line> {

@@ -14,10 +14,12 @@
 mod agent;
 mod ask;
 mod call;
+mod complete;
 mod http;
 mod peer;
 mod resource;
 mod serve;
+mod subscription;
 
 use super::exit::{self, EndsChildren};
 use super::host::Host;

@@ -2,9 +2,11 @@
 
 use super::ask::{ClientUi, LEVELS};
 use super::peer::{Client, Peer, Reply, reason};
-use super::{agent, call, resource};
+use super::subscription::Subscriptions;
+use super::{agent, call, complete, resource};
 use crate::base::json::json;
 use crate::base::thread::Thread;
+use crate::base::watch;
 use crate::jsonrpc::message::{Bad, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Message};
 use crate::mode::host::Host;
 use crate::runtime::CancelToken;
@@ -41,6 +43,7 @@ pub struct Shared {
     /// See [`ClientUi::level`].
     pub level: Arc<AtomicUsize>,
     calls: AtomicUsize,
+    subscriptions: Subscriptions,
     /// The number of threads, and a signal for each end of one.
     threads: (Mutex<usize>, Condvar),
 }
@@ -59,6 +62,7 @@ impl Server {
             cancel,
             level,
             calls: AtomicUsize::new(0),
+            subscriptions: Subscriptions::default(),
             threads: (Mutex::new(0), Condvar::new()),
         }))
     }
@@ -82,13 +86,14 @@ impl Server {
         self.0.peer.reply(bad.id).refuse(&bad.failure);
     }
 
-    /// Waits for the end of all calls.
+    /// Waits for the end of all calls and subscriptions, whose token must be cancelled.
     pub fn finish(&self) {
         let (count, ended) = &self.0.threads;
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         while *count > 0 {
             count = ended.wait(count).unwrap_or_else(PoisonError::into_inner);
         }
+        self.0.subscriptions.finish();
     }
 
     fn request(&self, method: &str, params: Value, reply: Reply) {
@@ -109,13 +114,17 @@ impl Server {
                     reply.done(json!({}));
                 }
             },
-            "tools/list" => reply.done(json!({"tools": self.tools()})),
+            "tools/list" => self.settled(reply, |shared, reply| reply.done(json!({"tools": shared.tools()}))),
             "tools/call" => self.call(params, reply),
-            "prompts/list" => reply.done(json!({"prompts": resource::prompts(&self.0.control)})),
-            "prompts/get" => match resource::prompt(&self.0.control, &params) {
-                Ok(prompt) => reply.done(prompt),
-                Err(reason) => reply.fail(INVALID_PARAMS, reason),
-            },
+            "prompts/list" => self.settled(reply, |shared, reply| {
+                reply.done(json!({"prompts": resource::prompts(&shared.control)}));
+            }),
+            "prompts/get" => {
+                self.settled(reply, move |shared, reply| match resource::prompt(&shared.control, &params) {
+                    Ok(prompt) => reply.done(prompt),
+                    Err(reason) => reply.fail(INVALID_PARAMS, reason),
+                })
+            }
             "resources/list" => self.beside(reply, move |shared, reply| {
                 match resource::list(&mut **shared.host(), params["cursor"].as_str()) {
                     Ok(page) => reply.done(page),
@@ -130,8 +139,39 @@ impl Server {
                     Err(refusal) => reply.fail(NO_RESOURCE, reason(refusal)),
                 }
             }),
+            "resources/subscribe" if watch::IS_THERE => self.subscribe(&params, reply),
+            "resources/unsubscribe" if watch::IS_THERE => {
+                self.0.subscriptions.remove(params["uri"].as_str().unwrap_or_default());
+                reply.done(json!({}));
+            }
+            "completion/complete" => {
+                self.beside(reply, move |shared, reply| match complete::complete(shared, &params) {
+                    Ok(values) => reply.done(values),
+                    Err(reason) => reply.fail(INVALID_PARAMS, reason),
+                });
+            }
             _ => reply.fail(METHOD_NOT_FOUND, format!("Method not found: {method}")),
         }
+    }
+
+    fn subscribe(&self, params: &Value, reply: Reply) {
+        let uri = params["uri"].as_str().unwrap_or_default().to_owned();
+        if let Err(reason) = self.0.subscriptions.want(&uri) {
+            return reply.fail(INTERNAL_ERROR, reason);
+        }
+        self.beside(reply, move |shared, reply| {
+            let subscriptions = &shared.subscriptions;
+            let place = resource::place(&mut **shared.host(), &uri);
+            let failed = match place {
+                Err(refusal) => (NO_RESOURCE, reason(refusal)),
+                Ok(path) => match subscriptions.add(&uri, &path, &shared.peer, &shared.cancel) {
+                    Ok(()) => return reply.done(json!({})),
+                    Err(reason) => (INTERNAL_ERROR, reason),
+                },
+            };
+            subscriptions.remove(&uri);
+            reply.fail(failed.0, failed.1);
+        });
     }
 
     fn initialize(&self, params: &Value) -> Value {
@@ -139,27 +179,11 @@ impl Server {
         let version = VERSIONS.iter().find(|version| **version == asked).unwrap_or(&VERSIONS[0]);
         json!({
             "protocolVersion": version,
-            "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {"listChanged": true},
-                "logging": {}},
+            "capabilities": {"tools": {"listChanged": true}, "resources": {"subscribe": watch::IS_THERE},
+                "prompts": {"listChanged": true}, "completions": {}, "logging": {}},
             "serverInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
             "instructions": format!("Tools work in {}.", self.0.control.config().workspace.cwd.display()),
         })
-    }
-
-    fn tools(&self) -> Vec<Value> {
-        let all = self.0.control.tools().all();
-        let mut tools: Vec<Value> =
-            all.iter().filter(|(_, active)| *active).map(|(tool, _)| call::declare(tool.info())).collect();
-        if self.0.can_run {
-            tools.push(agent::declare());
-        }
-        tools
-    }
-
-    fn has_tool(&self, name: &str) -> bool {
-        let all = self.0.control.tools().all();
-        all.iter().any(|(tool, active)| *active && tool.info().spec.name == name)
-            || (self.0.can_run && name == agent::NAME)
     }
 
     fn call(&self, mut params: Value, reply: Reply) {
@@ -171,12 +195,12 @@ impl Server {
             Value::Null => Map::new(),
             _ => return reply.fail(INVALID_PARAMS, "\"arguments\" must be an object"),
         };
-        if !self.has_tool(&name) {
-            return reply.fail(INVALID_PARAMS, format!("Unknown tool: {name}"));
-        }
         let token = params["_meta"]["progressToken"].take();
         let number = self.0.calls.fetch_add(1, Ordering::Relaxed);
         self.beside(reply, move |shared, reply| {
+            if !shared.settle().has_tool(&name) {
+                return reply.fail(INVALID_PARAMS, format!("Unknown tool: {name}"));
+            }
             let progress = call::Progress::new(shared.peer.clone(), token);
             // The end of the process ends the call as its cancellation does.
             let cancel = reply.cancel_token().clone();
@@ -191,6 +215,14 @@ impl Server {
                 reply.done(result);
             }
         });
+    }
+
+    /// Answers a request once the extensions have registered what they add, or are late.
+    fn settled(&self, reply: Reply, answer: impl FnOnce(&Shared, Reply) + Send + 'static) {
+        if self.0.control.settling().is_empty() {
+            return answer(&self.0, reply);
+        }
+        self.beside(reply, |shared, reply| answer(shared.settle(), reply));
     }
 
     /// Answers a request on a thread of its own.
@@ -220,6 +252,28 @@ impl Server {
 }
 
 impl Shared {
+    /// Waits for extensions as the first prompt of a session does. Those that come later are told as changes.
+    fn settle(&self) -> &Self {
+        self.control.settle_hooks(&self.control.begin_settling());
+        self
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        let all = self.control.tools().all();
+        let mut tools: Vec<Value> =
+            all.iter().filter(|(_, active)| *active).map(|(tool, _)| call::declare(tool.info())).collect();
+        if self.can_run {
+            tools.push(agent::declare());
+        }
+        tools
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        let all = self.control.tools().all();
+        all.iter().any(|(tool, active)| *active && tool.info().spec.name == name)
+            || (self.can_run && name == agent::NAME)
+    }
+
     pub fn host(&self) -> MutexGuard<'_, Box<dyn Host>> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }

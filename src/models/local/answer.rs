@@ -15,6 +15,8 @@ pub(super) struct Listed {
     pub answer_max: Option<u64>,
     pub tools: Tools,
     pub vision: bool,
+    /// True if the model does nothing but classify.
+    pub decides: bool,
     /// True if the model thinks before it answers.
     pub thinks: bool,
     /// True if an argument of the chat template switches thinking on and off.
@@ -34,6 +36,7 @@ impl Listed {
             answer_max: None,
             tools: Tools::Unknown,
             vision: false,
+            decides: false,
             thinks: false,
             thinking_switch: false,
             loaded: true,
@@ -89,11 +92,14 @@ pub(super) fn models(list: &Value) -> Option<Vec<Listed>> {
             model.answer_max = gateway(entry, "max_output_tokens");
             if let Some(architecture) = entry.get("architecture") {
                 model.vision = holds(architecture, "input_modalities", "image");
+                model.decides = holds(architecture, "output_modalities", "decisions");
             }
             if let Some(status) = entry.get("status").and_then(|status| text(status, "value")) {
                 model.routed = true;
                 model.loaded = status == "loaded";
                 model.answers = matches!(status, "loaded" | "sleeping");
+                // It is said without loading the model, which the first request does.
+                model.answers |= model.decides;
             }
             Some(model)
         })

@@ -31,8 +31,9 @@ use crate::base::env::Env;
 use crate::base::json::json;
 use crate::base::order::Order;
 use crate::base::thread::Thread;
-use crate::llm::model::{Model, shown_url};
+use crate::llm::model::{Model, ModelType, shown_url};
 use crate::llm::secret::Secret;
+use crate::wire::ask::SYSTEM_ONE_API;
 pub use address::{LLAMA_DEFAULT, LLAMA_KEY, LLAMA_URL, api_url, is_configured, is_loopback, key_variable};
 use address::{Target, targets};
 use answer::Listed;
@@ -101,6 +102,8 @@ pub enum Tools {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub offers: Vec<Offer>,
+    /// Models of llama.cpp that do nothing but classify.
+    pub classifiers: Vec<Model>,
     /// Error messages of servers that the user configured.
     pub refusals: Vec<String>,
     /// Servers of other users that were left out, because the user has not agreed to them.
@@ -250,6 +253,13 @@ pub fn discover(env: &Env, limit: Duration, allowed: &Allowed) -> Found {
         counts
     });
     found.strangers = strangers;
+    found.offers.retain(|offer| {
+        let chats = ModelType::of(&offer.model) == ModelType::Chat;
+        if !chats {
+            found.classifiers.push(Model::clone(&offer.model));
+        }
+        chats
+    });
     found
 }
 
@@ -282,7 +292,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     found.order_by_key(|(rank, ..)| *rank);
     let refusals = found.iter().filter_map(|(.., refusal)| refusal.clone()).collect();
     let offers = found.into_iter().flat_map(|(_, offers, _)| offers).collect();
-    Found { offers, refusals, strangers: Vec::new() }
+    Found { offers, refusals, ..Found::default() }
 }
 
 /// The error message of a server that the user configured and that sent no model list.
@@ -417,6 +427,19 @@ fn model(provider: &str, server: &Server, listed: &Listed) -> Model {
     } else if listed.thinks {
         // The model always thinks.
         levels = Some(json!({"off": null, "minimal": null, "low": null, "medium": "medium", "high": null}));
+    }
+    if listed.decides {
+        return Model {
+            id: listed.id.clone(),
+            name: short_name(&listed.id).to_owned(),
+            api: SYSTEM_ONE_API.to_owned(),
+            provider: provider.to_owned(),
+            base_url: format!("{}/v1", server.root),
+            input: vec!["text".to_owned()],
+            context_window: window,
+            extra: [("type".to_owned(), ModelType::Classifier.name().into())].into_iter().collect(),
+            ..Model::default()
+        };
     }
     let input = ["text", "image"].into_iter().take(if listed.vision { 2 } else { 1 });
     Model {

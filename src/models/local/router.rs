@@ -27,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(250);
 const LOOKS_MIN: usize = 2;
 /// Looks before a model that is not seen to load counts as given up: five seconds.
 const LOADING_LOOKS_MIN: usize = 20;
+/// Looks before a model that is not seen to go counts as kept: half a minute.
+const UNLOADING_LOOKS_MAX: usize = 120;
+/// Looks in a row that may fail: a server that is busy with a model may answer late or not at all.
+const FAILED_LOOKS_MAX: u32 = 8;
 
 pub struct Router {
     root: String,
@@ -91,9 +95,14 @@ impl Router {
         Ok(models)
     }
 
+    /// Begins to load a model, without waiting.
+    pub fn begin_load(&self, id: &str, cancel: &CancelToken) -> Result<(), String> {
+        self.ask("/models/load", Some(id), cancel).map(drop)
+    }
+
     /// Loads a model, and waits for it.
     pub fn load(&self, id: &str, cancel: &CancelToken) -> Result<(), String> {
-        self.ask("/models/load", Some(id), cancel)?;
+        self.begin_load(id, cancel)?;
         let (mut looks, mut was_loading) = (0, false);
         self.until(cancel, |models| {
             looks += 1;
@@ -117,9 +126,14 @@ impl Router {
     /// Unloads a model, and waits until it is gone.
     pub fn unload(&self, id: &str, cancel: &CancelToken) -> Result<(), String> {
         self.ask("/models/unload", Some(id), cancel)?;
+        let mut looks = 0;
         self.until(cancel, |models| {
+            looks += 1;
             let is_gone = |model: &Listed| model.id != id || model.state == State::Unloaded;
-            models.iter().all(is_gone).then_some(Ok(()))
+            match models.iter().all(is_gone) {
+                true => Some(Ok(())),
+                false => (looks == UNLOADING_LOOKS_MAX).then(|| Err(format!("{id} was not unloaded"))),
+            }
         })
     }
 
@@ -160,9 +174,17 @@ impl Router {
         cancel: &CancelToken,
         mut look: impl FnMut(&[Listed]) -> Option<Result<(), String>>,
     ) -> Result<(), String> {
+        let mut failed = 0;
         loop {
-            if let Some(result) = look(&self.list(cancel)?) {
-                return result;
+            match self.list(cancel) {
+                Ok(models) => {
+                    failed = 0;
+                    if let Some(result) = look(&models) {
+                        return result;
+                    }
+                }
+                Err(problem) if failed == FAILED_LOOKS_MAX => return Err(problem),
+                Err(_) => failed += 1,
             }
             if cancel.wait_timeout(LOOK) {
                 return Err("cancelled".to_owned());

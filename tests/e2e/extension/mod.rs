@@ -4,7 +4,7 @@ mod folder;
 mod hostile;
 mod part;
 mod provider;
-mod rpc;
+pub mod rpc;
 mod server;
 mod sign_in;
 mod slow;

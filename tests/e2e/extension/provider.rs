@@ -40,12 +40,16 @@ fn requests_and_answers_are_seen_and_the_body_can_be_changed() {
 #[test]
 fn a_provider_of_an_extension_has_models_at_its_url() {
     let (world, server) = world([Reply::text("done")]);
-    let provider = json!({"providers": [{"name": "mine", "displayName": "Mine", "baseUrl": server.url(),
+    let fields = json!({"events": ["session_start"], "providers": [{"name": "mine", "displayName": "Mine", "baseUrl": server.url(),
         "apiKey": "sk-of-mine", "api": "openai-completions", "headers": {"X-Mine": "1"},
         "models": [{"id": "big", "name": "Big", "reasoning": false, "input": ["text"],
             "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
             "contextWindow": 1000, "maxTokens": 100}]}]});
-    install(&world, "mine", &provider, "");
+    install(&world, "mine", &fields, "");
+    let listed = world.pi().words("--list-models mine").run().success();
+    assert!(listed.stdout.contains("\nmine "), "{}", listed.stdout);
+    // There is no session.
+    assert!(events(&world).is_empty() && world.processes_left().is_empty());
     world.pi().words("--model mine/big -p hi").run().success().stdout_is("done\n");
     let requests = server.requests();
     assert_eq!(requests[0].header("authorization"), Some("Bearer sk-of-mine"));

@@ -274,3 +274,29 @@ fn a_reload_starts_programs_anew() {
     );
     assert_eq!(log(&world).iter().filter(|message| message["method"] == "initialize").count(), 2);
 }
+
+#[test]
+fn a_message_is_stored_at_once_as_an_entry_of_its_own() {
+    let (world, _server) = world([]);
+    install(&world, "caller", &json!({"commands": [{"name": "call"}]}), CALLER);
+    let mut client = client(&world);
+    for text in ["one", "two"] {
+        let message =
+            json!({"message": {"customType": "note", "content": text, "display": true, "details": {"n": 1}}});
+        calls(&mut client, &world, "session.sendMessage", &message).unwrap();
+        calls(&mut client, &world, "session.appendEntry", &json!({"customType": "mark", "data": text}))
+            .unwrap();
+    }
+    let entries = calls(&mut client, &world, "session.entries", &json!({})).unwrap();
+    let entries =
+        entries["entries"].as_array().unwrap().iter().filter(|entry| entry["customType"].is_string());
+    let order: Vec<(&str, &str)> = entries
+        .map(|entry| {
+            let said = if entry["type"] == "custom_message" { &entry["content"] } else { &entry["data"] };
+            (entry["type"].as_str().unwrap(), said.as_str().unwrap())
+        })
+        .collect();
+    let (said, marked) = ("custom_message", "custom");
+    assert_eq!(order, [(said, "one"), (marked, "one"), (said, "two"), (marked, "two")]);
+    client.close().unwrap();
+}

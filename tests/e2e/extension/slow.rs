@@ -186,3 +186,55 @@ fn an_extension_that_fails_late_leaves_nothing_behind() {
     assert!(ran.stderr.contains("too late"), "{}", ran.stderr);
     assert_eq!(server.requests()[1].last_text(), "ran\n");
 }
+
+#[test]
+fn a_tool_call_says_whom_it_waits_for_and_goes_on_without_one_that_is_no_gate() {
+    let (world, server) =
+        world([Reply::tool("t1", "bash", &json!({"command": "echo ran"})), Reply::text("done")]);
+    install_mute(&world);
+    let ran = world.pi().env("PI_PATIENCE", "1").words("--model mock/m1 -p hi").run().success();
+    assert!(ran.stderr.contains("extensions/mute): start: is still being started: a tool call waits for it"));
+    // The end of its start was not waited for.
+    assert!(!ran.stderr.contains("did not answer initialize"), "{}", ran.stderr);
+    assert_eq!(server.requests()[1].last_text(), "ran\n");
+}
+
+#[test]
+fn a_command_line_that_waits_for_extensions_says_so() {
+    let (world, _server) = world([]);
+    super::fifo(&world.home().join("pipe"));
+    let program = "#!/bin/sh\nread -r go < \"$HOME/pipe\"\nexit 7\n";
+    write_program(&world.agent_dir().join("extensions/mute"), program);
+    let running = world.pi().env("PI_PATIENCE", "1").words("--list-models").spawn();
+    running.wait_until_shown("Waiting for extensions (mute)");
+    let_go(&world.home().join("pipe"));
+    let ran = running.wait().success();
+    assert!(ran.stderr.contains("exit code 7"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_client_of_mcp_is_told_the_tools_of_a_slow_program() {
+    let (world, _server) = world([]);
+    let arms = registers(&hello()).replace(") ok", ") sleep 0.3; ok")
+        + "    *tool.call*) ok '{\"content\":\"Hi\"}' ;;\n";
+    write_program(&world.agent_dir().join("extensions/slow"), &script(&arms));
+    let mut pi = world.pi().words("--mode mcp --model mock/m1").env("PI_PATIENCE", FOREVER);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    let call = json!({"name": "hello", "arguments": {"name": "Ada"}});
+    for (id, method, params) in [(1, "tools/call", call), (2, "tools/list", json!({}))] {
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        client.send_line(line.to_string().as_bytes()).unwrap();
+    }
+    for _ in 0..2 {
+        let answer = client.next_event().expect("an answer");
+        let result = &answer["result"];
+        match answer["id"].as_u64() {
+            Some(1) => assert_eq!(result["content"][0]["text"], "Hi", "{answer}"),
+            _ => assert!(
+                result["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "hello"),
+                "{answer}"
+            ),
+        }
+    }
+}

@@ -17,7 +17,7 @@ use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::now_ms;
 use crate::llm::model::former_provider_id;
 use crate::llm::secret::Secret;
-use crate::models::Configured;
+use crate::models::{Configured, personal, remote};
 use crossbeam_channel::{bounded, select};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -136,6 +136,7 @@ impl Credentials {
         }
         store.draft()?.commit(&entries)?;
         drop(store);
+        self.forget_models(provider);
         if let Some(method) = self.method(provider, &Configured::default()) {
             method.changed();
         }
@@ -287,7 +288,16 @@ impl Credentials {
             entries.shift_remove(former);
         }
         entries.insert(provider.to_owned(), Value::Object(entry));
-        store.draft()?.commit(&entries)
+        store.draft()?.commit(&entries)?;
+        self.forget_models(provider);
+        Ok(())
+    }
+
+    /// Forgets the models that were listed for the key that the provider had.
+    fn forget_models(&self, provider: &str) {
+        if let Some(agent_dir) = self.file.path.parent().filter(|_| provider == personal::PROVIDER) {
+            remote::forget_personal(agent_dir);
+        }
     }
 
     fn env_for(&self, provider: &str) -> Env {

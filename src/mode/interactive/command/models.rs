@@ -33,10 +33,15 @@ pub fn run(app: &mut App, reference: &str) {
 
 /// `/llama`: loads, unloads and downloads models of a llama.cpp router.
 pub fn llama(app: &mut App, _: &str) {
-    let control = app.control.clone();
+    let (control, feed) = (app.control.clone(), app.threads.feed.clone());
     login::talk(app, "llama.cpp".to_owned(), move |interaction, cancel| {
         match control.models().manage_llama(interaction, cancel) {
-            Ok(()) => find_local(&control),
+            Ok(told) => {
+                if !told.is_empty() {
+                    feed.effect(Effect::Say(Weight::Info, told));
+                }
+                find_local(&control)
+            }
             Err(reason) => Effect::Say(Weight::Error, reason),
         }
     });

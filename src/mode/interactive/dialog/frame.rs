@@ -8,9 +8,6 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Minimum rows: two rules, the search field, a row and its number.
-const LIST_ROWS_MIN: usize = 5;
-
 /// Cells between the margins.
 pub fn inside(look: &Look<'_>) -> usize {
     look.width.saturating_sub(2).max(1)
@@ -40,11 +37,4 @@ pub fn indented(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> 
     lines.extend(look::indented(body));
     lines.push(rule);
     lines.iter().map(|line| line.cut(look.width)).collect()
-}
-
-/// Rows for a list below `head` and above `others` rows. The head is cut to leave room for the list.
-pub fn list_rows(rows: usize, head: &mut Vec<Line>, others: usize, most: usize) -> usize {
-    let rows_of_list = rows.saturating_sub(head.len() + others).clamp(1, most);
-    head.truncate(rows.saturating_sub(LIST_ROWS_MIN));
-    rows_of_list
 }

@@ -2,7 +2,7 @@
 //!
 //! Moving, searching, scrolling and drawing are implemented here. A list brings its [`Rows`].
 
-use super::frame::{indented, inside, keys, list_rows};
+use super::frame::{indented, inside, keys};
 use super::{Dialog, Step};
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, Update};
@@ -53,10 +53,20 @@ pub trait Rows {
         let mut body = self.head(look);
         let detail = self.detail(list.selected(), look);
         let hints = self.hint_lines(look);
-        let others = self.other_rows(detail.len()) + hints.len().saturating_sub(1);
-        list.set_rows(list_rows(rows, &mut body, others, self.rows_max()));
-        match self.nothing(look) {
-            Some(text) => body.extend(text),
+        let others = self.other_rows(detail.len()) + hints.len().saturating_sub(1) + body.len();
+        let most = self.rows_max();
+        let nothing = self.nothing(look);
+        if nothing.is_none() && rows.saturating_sub(others) < most.min(list.shown().count().max(1)).min(FEW) {
+            return short_body(list, most, [body, detail, hints], look, rows.saturating_sub(2));
+        }
+        list.set_rows(rows.saturating_sub(others).clamp(1, most));
+        match nothing {
+            Some(text) => {
+                if body.len() + text.len() + hints.len() + 2 > rows {
+                    body.clear();
+                }
+                body.extend(text);
+            }
             None => {
                 body.extend(list.render(inside(look), &look.looks()));
                 body.push(Line::new());
@@ -110,6 +120,42 @@ pub struct ListDialog<R> {
 /// Screens with no more rows show the list and what is typed, nothing else.
 const LOW: usize = 7;
 
+/// A list with fewer rows for its items than that gets the rows of what is above and below it.
+const FEW: usize = 3;
+
+/// The list between what there is room for: what is typed, key hints, `detail` and `head`, in this order.
+fn short_body(
+    list: &mut List,
+    most: usize,
+    [head, detail, hints]: [Vec<Line>; 3],
+    look: &Look<'_>,
+    rows: usize,
+) -> Vec<Line> {
+    let needed = typed(detail.clone());
+    let room = rows.saturating_sub(needed.len() + hints.len());
+    let mut count = most.min(room);
+    let mut lines = loop {
+        list.set_rows(count);
+        let lines = list.render(inside(look), &look.looks());
+        match lines.len().saturating_sub(room) {
+            over if over > 0 && count > 1 => count = count.saturating_sub(over).max(1),
+            _ => break lines,
+        }
+    };
+    let has_detail = lines.len() + detail.len() <= room + needed.len();
+    lines.extend(if has_detail { detail } else { needed });
+    lines.extend(hints);
+    let mut body = if head.len() + lines.len() <= rows { head } else { Vec::new() };
+    body.extend(lines);
+    body
+}
+
+/// Lines from the one on that is typed into.
+fn typed(mut lines: Vec<Line>) -> Vec<Line> {
+    let typed = lines.iter().position(|line| line.cursor.is_some());
+    typed.map(|at| lines.split_off(at)).unwrap_or_default()
+}
+
 impl<R: Rows> ListDialog<R> {
     pub fn new(list: List, rows: R) -> Self {
         Self { list, rows }
@@ -117,9 +163,7 @@ impl<R: Rows> ListDialog<R> {
 
     /// The dialog in so few rows that only the list has room, or what is typed besides it.
     fn low(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let mut detail = self.rows.detail(self.list.selected(), look);
-        let typed = detail.iter().position(|line| line.cursor.is_some());
-        let detail = typed.map(|at| detail.split_off(at)).unwrap_or_default();
+        let detail = typed(self.rows.detail(self.list.selected(), look));
         // The search, a heading and the position take rows, too.
         self.list.set_rows(rows.saturating_sub(detail.len() + 3).max(1));
         let mut lines = match self.rows.nothing(look) {

@@ -33,7 +33,7 @@ const CACHED_MAX: usize = 256;
 #[derive(Default)]
 pub struct Scroll {
     top: Top,
-    /// Item and line of the topmost row when last drawn.
+    /// Item and line of the topmost row when last drawn, or where the view was moved to since.
     first: (usize, usize),
     /// Number of rows when last drawn.
     rows: usize,
@@ -197,7 +197,12 @@ impl Scroll {
     }
 
     pub fn go_to_start(&mut self) {
-        self.top = Top::At { item: 0, line: 0 };
+        self.go_to(0, 0);
+    }
+
+    fn go_to(&mut self, item: usize, line: usize) {
+        self.top = Top::At { item, line };
+        self.first = (item, line);
     }
 
     pub fn is_at_end(&self) -> bool {
@@ -352,7 +357,7 @@ impl Scroll {
                 }
             }
         }
-        self.top = Top::At { item, line };
+        self.go_to(item, line);
     }
 
     /// Time until a drag that stands still at the edge goes on.
@@ -410,12 +415,22 @@ impl Scroll {
         row < self.rows
     }
 
-    /// What is selected, to be read on another thread. Another one that is still read is not wanted any more.
+    /// What is selected, to be read on another thread; `None` for blanks alone. Another one that is still read is not
+    /// wanted any more.
     pub fn selected(&mut self, pages: &Pages<'_>) -> Option<Selected> {
         let selection = self.selection.filter(|selection| selection.is_shown)?;
+        let (first, last) = selection.rows();
+        let has_text = |at: usize| {
+            let lines = self.lines(at, pages);
+            let mut texts =
+                (0..lines.len()).filter_map(|line| Some(selection.text((at, line), lines.get(line)?)));
+            texts.any(|text| !text.is_empty())
+        };
+        if !(first.0..=last.0).any(has_text) {
+            return None;
+        }
         let cancel = CancelToken::new();
         std::mem::replace(&mut self.copying, cancel.clone()).cancel();
-        let (first, last) = selection.rows();
         let first = first.0.max(pages.conversation.last_message());
         let open = (first..=last.0).map(|at| {
             let lines = self.lines(at, pages);
@@ -445,7 +460,7 @@ impl Scroll {
             false => (0..item + usize::from(line > 1)).rev().find(is_prompt),
         };
         match found {
-            Some(item) => self.top = Top::At { item, line: 0 },
+            Some(item) => self.go_to(item, 0),
             None if is_next => self.go_to_end(),
             None => self.go_to_start(),
         }
@@ -453,8 +468,7 @@ impl Scroll {
 
     /// Brings a line into view, with some of what is above it.
     fn show(&mut self, item: usize, line: usize, pages: &Pages<'_>) {
-        self.top = Top::At { item, line };
-        self.first = (item, line);
+        self.go_to(item, line);
         let above = isize::try_from(self.rows / 3).unwrap_or(0);
         self.scroll(-above, pages);
     }

@@ -121,7 +121,7 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// The selected text; `None` if it is empty or no longer wanted.
+    /// The selected text; `None` if it is no longer wanted.
     pub fn text(mut self) -> Option<String> {
         let (first, last) = self.selection.rows();
         let look = self.field.look.look();
@@ -145,7 +145,7 @@ impl Selected {
         for row in out.iter_mut().skip(usize::from(!self.selection.is_from_margin())) {
             *row = row.strip_prefix(&margin).unwrap_or(row).to_owned();
         }
-        Some(out.join("\n")).filter(|text| !text.trim().is_empty())
+        Some(out.join("\n"))
     }
 }
 

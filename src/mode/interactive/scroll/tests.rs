@@ -235,6 +235,10 @@ fn the_mouse_selects_text() {
         // It stays with its text, and a drag without the button is none.
         (format!("p1,{answer} d6,{answer} r6,{answer} w d9,{answer}"), Some("answer")),
         (format!("p1,{answer} d500,600 r0,600"), Some("answer 2 end\n\nmore")),
+        // Blanks are nothing to copy.
+        (format!("p0,{answer} d0,{answer} d1,{0} r1,{0}", answer + 1), Some("answer 2 end\n")),
+        (format!("p0,{0} d30,{0} r30,{0}", answer + 1), None),
+        (format!("p0,{0} d0,{more} r0,{more}", answer + 1), None),
     ] {
         let text = selected(&mut Window::new(3), &keys).and_then(Selected::text);
         assert_eq!(text.as_deref(), expected, "{keys}");
@@ -285,6 +289,18 @@ fn a_drag_that_stands_still_at_the_edge_goes_on_to_the_end() {
         let all = window.look_at(|scroll, pages, _| scroll.selected(pages)).and_then(Selected::text).unwrap();
         assert!(all.contains(has), "{all}");
     }
+}
+
+#[test]
+fn a_drag_at_the_edge_goes_on_though_nothing_is_drawn() {
+    let mut window = Window::new(20);
+    selected(&mut window, "p5,9 d0,1 d0,0");
+    let mut now = Instant::now();
+    while let Some(left) = window.scroll.drags_in(now) {
+        now += left;
+        window.look_at(|scroll, pages, _| scroll.drag_on(pages, now));
+    }
+    assert!(window.frame().contains(&"prompt 0 end".to_owned()));
 }
 
 #[test]

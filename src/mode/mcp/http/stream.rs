@@ -138,9 +138,9 @@ impl Streams {
         self.changed.notify_all();
     }
 
-    /// True if no request is under way.
+    /// True if no request is under way, and no client listens.
     pub fn is_idle(&self) -> bool {
-        !self.lock().all.iter().any(Stream::is_open)
+        !self.lock().all.iter().any(|stream| stream.is_open() || stream.reader != 0)
     }
 
     pub fn close_all(&self) {
@@ -313,8 +313,9 @@ mod tests {
         // What belongs to no request.
         let told = json!({"method": "notifications/tools/list_changed"});
         assert!(streams.pass(&told));
+        assert!(streams.is_idle());
         let mut news = streams.news().unwrap();
-        assert!(streams.pass(&told));
+        assert!(!streams.is_idle() && streams.pass(&told));
         assert_eq!((&*seen(&mut news), &*seen(&mut streams.resume("0-0").unwrap())), ("0-2", "0-1 0-2"));
         // Answers stay for a while.
         for id in 10..50 {

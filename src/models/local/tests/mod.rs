@@ -101,6 +101,24 @@ fn a_llama_cpp_router_is_asked_only_about_what_is_in_memory() {
 }
 
 #[test]
+fn a_model_that_only_decides_is_a_classifier() {
+    let server = Server::start(|request, _| match request {
+        "GET /v1/models" => {
+            let decides = json!({"architecture": {"output_modalities": ["decisions"]}, "status": {"value": "unloaded"}});
+            Answer::Json(llama_list(decides))
+        }
+        _ => not_found(),
+    });
+    let env = Env::of([("LLAMA_BASE_URL", &*server.root)]);
+    let found = discover(&env, PATIENT, &Allowed::All);
+    assert!(found.offers.iter().all(|offer| offer.model.provider != "llama.cpp"), "{:?}", found.offers);
+    let [model] = &*found.classifiers else { panic!("{:?}", found.classifiers) };
+    let of = (&*model.provider, &*model.api, ModelType::of(model));
+    assert_eq!(of, ("llama.cpp", "typesafe-system-one", ModelType::Classifier));
+    assert_eq!(model.base_url, format!("{}/v1", server.root));
+}
+
+#[test]
 fn ollama_tells_what_is_loaded_with_which_window_and_what_a_model_can_do() {
     let server = Server::start(|request, body| {
         let info = |length: u64| json!({"general.architecture": "x", "x.context_length": length});
@@ -487,8 +505,7 @@ fn names_find_models() {
             offer("cold", Tools::Unknown, false),
             offer("/m/Warm.gguf", Tools::Supported, true),
         ],
-        refusals: Vec::new(),
-        strangers: Vec::new(),
+        ..Found::default()
     };
     let id = |name: &str| found.find(name).map(|offer| offer.model.id.as_str());
     assert_eq!(id("local"), Some("/m/Warm.gguf"));
