@@ -5,7 +5,6 @@
 
 use crate::agent::{Pi, World, wait_until};
 use crate::rpc::client_of;
-use crate::screen::Screen;
 use crate::server::{Reply, Server, gate};
 use serde_json::{Value, json};
 use std::fs;
@@ -173,7 +172,7 @@ fn what_a_turn_took_is_not_what_the_clock_says() {
         crate::world([Reply::stream().then_text("half ").then_wait(held).then_text("whole").finish("stop")]);
     let clock = Clock(&world, library);
     clock.set(0);
-    let screen = Screen::start(clock.pi().words("--model mock/m1"));
+    let screen = crate::screen::Screen::start(clock.pi().words("--model mock/m1"));
     screen.wait_for("m1");
     screen.send("hello");
     screen.wait_for("half");
