@@ -17,7 +17,7 @@ fn copies(agent_dir: &Path) -> PathBuf {
 /// Waits until no process makes a folder, and has others wait. A folder that is being made has no lock yet.
 fn turn(copies: &Path) -> io::Result<File> {
     let turn = File::open(copies)?;
-    // Where the file system has no locks, no copy is ever taken for forgotten.
+    // Where the file system has no locks, a copy that is complete is never taken for forgotten.
     let _ = turn.lock();
     Ok(turn)
 }

@@ -123,7 +123,7 @@ impl Recorder {
 /// What a power loss can leave of a disk, after some of the steps.
 #[derive(Default)]
 struct Disk {
-    /// How many folders are there for certain: those above may go with all that is in them.
+    /// Number of new folders whose names may not be on the disk: all may go, with what is in them.
     unsure_folders: usize,
     /// The names at the last sync, and after each later change.
     names: Vec<Names>,
@@ -249,8 +249,8 @@ fn check(folder: &BTreeMap<String, Vec<u8>>, safe: &[String]) {
     assert_eq!(after[before.len()..], ["after", "well"]);
 }
 
-/// Runs `scene` with a session folder, and checks what a power loss at any moment would leave. The scene tells its
-/// second argument which log has been promised to be on the disk.
+/// Runs `scene`, and checks what a power loss at any moment would leave. The scene passes the log to its second
+/// argument whenever all of it was promised to be on the disk.
 fn every_loss(old: Option<&str>, scene: impl FnOnce(&Store, &mut dyn FnMut(&mut Log))) {
     let scratch = TempDir::create();
     let store = Store::new(&scratch.path().join("agent"), None, SyncMode::Turn);
