@@ -76,7 +76,18 @@ mod plan {
         static OF_TEST: RefCell<Vec<Plan>> = const { RefCell::new(Vec::new()) };
     }
 
+    #[cfg(test)]
+    type Watch = Box<dyn FnMut(&str)>;
+
+    #[cfg(test)]
+    thread_local! {
+        /// Told of each passage in a test's thread.
+        pub static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    }
+
     pub fn due(name: &str) -> Option<&'static str> {
+        #[cfg(test)]
+        WATCH.with_borrow_mut(|watch| watch.iter_mut().for_each(|watch| watch(name)));
         if OF_TEST.with_borrow(|plans| plans.iter().any(|plan| plan.due(name))) {
             return Some("err");
         }
@@ -101,5 +112,14 @@ pub fn with<T>(plans: &str, work: impl FnOnce() -> T) -> T {
     plan::set(plans);
     let result = work();
     plan::set("");
+    result
+}
+
+/// Runs `work` in this thread, and tells `watch` of each point just before it is passed.
+#[cfg(test)]
+pub fn watched<T>(watch: impl FnMut(&str) + 'static, work: impl FnOnce() -> T) -> T {
+    plan::WATCH.set(Some(Box::new(watch)));
+    let result = work();
+    plan::WATCH.set(None);
     result
 }

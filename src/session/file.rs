@@ -29,8 +29,9 @@ pub(super) struct SessionFile {
     /// True if the last line lacks its newline.
     torn: bool,
     writable: bool,
-    /// True if the file's name is not synced to the disk yet.
-    unnamed: bool,
+    /// Number of folders, from the file's own upwards, in which a name is not synced to the disk yet: the file's,
+    /// or that of a folder made for it.
+    unnamed: usize,
     /// Why nothing may be appended any more: a sync failed.
     doubt: Option<String>,
 }
@@ -38,31 +39,31 @@ pub(super) struct SessionFile {
 /// Written data that may not be on the disk yet.
 pub struct Unsynced {
     file: File,
-    /// The file's folder, if the file's name in it is new.
-    folder: Option<PathBuf>,
+    /// Folders with new names: the file's, and those in which a folder was made for it.
+    folders: Vec<PathBuf>,
 }
 
 impl Unsynced {
     pub fn sync(self) -> io::Result<()> {
         failpoint::hit("session.sync")?;
         self.file.sync_data()?;
-        if let Some(folder) = self.folder {
-            sync_folder(&folder);
-        }
+        self.folders.iter().for_each(|folder| sync_folder(folder));
         Ok(())
     }
 }
 
 /// Syncs the names in a folder to the disk. Errors are ignored, since not every file system supports it.
 fn sync_folder(folder: &Path) {
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    let _ = failpoint::hit("session.folder").and_then(|()| File::open(folder)?.sync_all());
 }
 
 impl SessionFile {
     /// Creates and locks a new file with mode 0600, and its folders with 0700, whatever the umask. An existing
     /// file is an error.
     pub fn create(path: &Path) -> Result<Self, SessionError> {
+        let mut made = 0;
         if let Some(folder) = path.parent() {
+            made = folder.ancestors().take_while(|folder| !folder.exists()).count();
             make_private_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
         }
         let create = || {
@@ -79,7 +80,7 @@ impl SessionFile {
             size: 0,
             torn: false,
             writable: true,
-            unnamed: true,
+            unnamed: 1 + made,
             doubt: None,
         })
     }
@@ -106,7 +107,7 @@ impl SessionFile {
             size: scan.size,
             torn: scan.torn,
             writable,
-            unnamed: false,
+            unnamed: 0,
             doubt: None,
         };
         Ok((opened, scan))
@@ -200,8 +201,8 @@ impl SessionFile {
 
     /// Prepares a sync that can run without a borrow of the file. [`Self::synced`] takes its result.
     pub fn unsynced(&mut self) -> io::Result<Unsynced> {
-        let folder = std::mem::take(&mut self.unnamed).then(|| self.path.parent());
-        Ok(Unsynced { file: self.file.try_clone()?, folder: folder.flatten().map(Path::to_owned) })
+        let file = self.file.try_clone()?;
+        Ok(Unsynced { file, folders: self.take_unnamed() })
     }
 
     pub fn synced(&mut self, done: io::Result<()>) -> Result<(), SessionError> {
@@ -213,11 +214,12 @@ impl SessionFile {
 
     /// Syncs the file's name to the disk.
     pub fn sync_name(&mut self) {
-        if std::mem::take(&mut self.unnamed)
-            && let Some(folder) = self.path.parent()
-        {
-            sync_folder(folder);
-        }
+        self.take_unnamed().iter().for_each(|folder| sync_folder(folder));
+    }
+
+    fn take_unnamed(&mut self) -> Vec<PathBuf> {
+        let count = std::mem::take(&mut self.unnamed);
+        self.path.ancestors().skip(1).take(count).map(Path::to_owned).collect()
     }
 
     /// Reads `len` bytes from the offset `start`; fewer if the file has become shorter.
@@ -241,7 +243,7 @@ impl SessionFile {
     pub fn rename(&mut self, to: &Path) -> Result<(), SessionError> {
         rename_exclusive(&self.path, to).map_err(SessionError::io("name the session file", to))?;
         self.path = to.to_owned();
-        self.unnamed = true;
+        self.unnamed = self.unnamed.max(1);
         Ok(())
     }
 
@@ -256,7 +258,7 @@ impl SessionFile {
         };
         replace().map_err(SessionError::io("replace the session file", to))?;
         self.path = to.to_owned();
-        self.unnamed = true;
+        self.unnamed = self.unnamed.max(1);
         self.sync_name();
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::base::order::Order;
 use crate::session::error::SessionError;
 use crate::session::log::{Log, SyncMode};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -149,6 +149,13 @@ impl Store {
             Some(stored) => Ok(Found::Elsewhere(stored)),
             None => Err(SessionError::NotFound { wanted: wanted.to_owned() }),
         }
+    }
+
+    /// Returns the session folder for `cwd`, and the error, if it exists and cannot be read.
+    pub fn unreadable(&self, cwd: &Path) -> Option<(PathBuf, io::Error)> {
+        let folder = self.folder(cwd);
+        let error = folder.read_dir().err().filter(|error| error.kind() != io::ErrorKind::NotFound)?;
+        Some((folder, error))
     }
 
     /// Returns the sessions of `cwd`, most recently written first.

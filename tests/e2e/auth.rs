@@ -22,7 +22,7 @@ fn auth<'w>(world: &'w World, words: &str) -> Pi<'w> {
 }
 
 /// A world with a gateway at `server`, and what auth.json has for it.
-fn gateway(server: &Server, entry: &Value) -> World {
+pub fn gateway(server: &Server, entry: &Value) -> World {
     let world = World::new();
     let url = server.url();
     let config = json!({"providers": {"gate": {"baseUrl": url, "oauth": "radius", "api": "openai-completions",

@@ -14,6 +14,8 @@ mod cache_warming;
 mod checkpoint;
 mod choose;
 mod cli;
+#[cfg(target_os = "linux")]
+mod clock;
 #[cfg(feature = "clouds")]
 mod cloud;
 #[cfg(feature = "mcp")]
@@ -30,6 +32,8 @@ mod export;
 #[cfg(feature = "extensions")]
 mod extension;
 mod failure;
+#[cfg(feature = "interactive")]
+mod frame;
 mod helper;
 mod helper_background;
 #[cfg(feature = "interactive")]
@@ -99,9 +103,13 @@ mod tool;
 mod trust;
 #[cfg(feature = "extensions")]
 mod trust_change;
+#[cfg(target_os = "linux")]
+mod two_users;
 #[cfg(feature = "interactive")]
 mod typed;
 mod undo;
+#[cfg(target_os = "linux")]
+mod unlocked;
 #[cfg(feature = "interactive")]
 mod viewer;
 

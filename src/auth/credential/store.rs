@@ -10,7 +10,7 @@
 
 use super::file::read_entries;
 use crate::base::cancel::CancelToken;
-use crate::base::file::{FolderLock, Temp, make_private_folder, place_of};
+use crate::base::file::{FolderLock, Temp, is_older, make_private_folder, place_of};
 use crate::base::thread::Thread;
 use crate::llm::event::{ErrorKind, StreamError};
 use crossbeam_channel::{RecvError, after, bounded, select};
@@ -80,6 +80,7 @@ impl Store {
             // crash.
             let name = target.file_name().unwrap_or_default().to_string_lossy();
             let temp = Temp::named(target.with_file_name(format!(".{name}.new")))?;
+            temp.keep_owner(&target);
             Ok(Draft { temp, target })
         };
         make().map_err(|error| cannot("write", &self.path, &error))
@@ -174,7 +175,7 @@ fn is_left(facts: &Metadata, alone: bool) -> bool {
         return false;
     };
     let nanos = time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-    alone && u64::from(nanos) == MARK_NANOS || time.elapsed().is_ok_and(|age| age > PATIENCE)
+    alone && u64::from(nanos) == MARK_NANOS || is_older(facts, PATIENCE)
 }
 
 #[cfg(test)]

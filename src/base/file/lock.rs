@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The lock, held until dropped.
 pub struct FolderLock(PathBuf);
@@ -35,6 +36,14 @@ impl FolderLock {
             }
         }
     }
+}
+
+/// True if a lock was touched longer ago than `age`, or is that far in the future: the clock was set back since then.
+pub fn is_older(lock: &Metadata, age: Duration) -> bool {
+    let Ok(touched) = lock.modified() else {
+        return false;
+    };
+    touched.elapsed().unwrap_or_else(|ahead| ahead.duration()) > age
 }
 
 impl Drop for FolderLock {

@@ -11,7 +11,7 @@ mod passing;
 mod temp;
 mod update;
 
-pub use lock::FolderLock;
+pub use lock::{FolderLock, is_older};
 pub use passing::{Passing, remove_all as remove_passing};
 pub use temp::{Temp, create_named};
 pub use update::update;

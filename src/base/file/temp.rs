@@ -5,7 +5,7 @@
 use super::{create_private, only_regular};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -70,9 +70,18 @@ impl Temp {
         let temp = Self::create(place.parent().unwrap_or(Path::new("/")), 0o600)?;
         if let Some(old) = old {
             only_regular(&old)?;
+            temp.keep_owner(place);
             temp.file.set_permissions(Permissions::from_mode(old.permissions().mode() & 0o777))?;
         }
         Ok(temp)
+    }
+
+    /// Gives the file to the owner of the file at `place`, if that is allowed: root must not take away what it
+    /// changes for a user.
+    pub fn keep_owner(&self, place: &Path) {
+        if let Ok(old) = fs::metadata(place) {
+            let _ = fchown(&self.file, Some(old.uid()), Some(old.gid()));
+        }
     }
 
     /// Renames the file to `target`, replacing an existing file.
@@ -95,7 +104,9 @@ impl Temp {
         }
         let (mut copy, path) = create_named(&self.folder, "tmp", 0o600)?;
         self.path = Some(path);
-        copy.set_permissions(self.file.metadata()?.permissions())?;
+        let ours = self.file.metadata()?;
+        let _ = fchown(&copy, Some(ours.uid()), Some(ours.gid()));
+        copy.set_permissions(ours.permissions())?;
         self.file.rewind()?;
         io::copy(&mut self.file, &mut copy)?;
         self.file = copy;

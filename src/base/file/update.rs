@@ -2,9 +2,8 @@
 //!
 //! Readers need no lock, since a write replaces the content in one step.
 
-use super::lock::FolderLock;
+use super::lock::{FolderLock, is_older};
 use super::{make_private_folder, place_of, read, replace};
-use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 use std::thread;
@@ -42,7 +41,7 @@ pub fn update(
 fn lock(path: &Path) -> io::Result<FolderLock> {
     let start = Instant::now();
     loop {
-        if let Some(lock) = FolderLock::take(path, is_stale)? {
+        if let Some(lock) = FolderLock::take(path, |lock| is_older(lock, STALE_AFTER))? {
             return Ok(lock);
         }
         if start.elapsed() > PATIENCE {
@@ -50,10 +49,6 @@ fn lock(path: &Path) -> io::Result<FolderLock> {
         }
         thread::sleep(LOOK_AGAIN);
     }
-}
-
-fn is_stale(lock: &Metadata) -> bool {
-    lock.modified().is_ok_and(|touched| touched.elapsed().is_ok_and(|age| age > STALE_AFTER))
 }
 
 #[cfg(test)]
@@ -93,12 +88,15 @@ mod tests {
         let scratch = TempDir::create();
         let path = scratch.write("f", "1");
         let lock = scratch.path().join("f.lock");
-        fs::create_dir(&lock).unwrap();
-        let old = SystemTime::now() - Duration::from_secs(60);
-        fs::File::open(&lock).unwrap().set_modified(old).unwrap();
-        add_one(&path);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "2");
-        assert!(!lock.exists());
+        let now = SystemTime::now();
+        // The second was made before the clock was set back.
+        for (time, count) in [(now - Duration::from_secs(60), "2"), (now + Duration::from_secs(3600), "3")] {
+            fs::create_dir(&lock).unwrap();
+            fs::File::open(&lock).unwrap().set_modified(time).unwrap();
+            add_one(&path);
+            assert_eq!(fs::read_to_string(&path).unwrap(), count);
+            assert!(!lock.exists());
+        }
     }
 
     #[test]

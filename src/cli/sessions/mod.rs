@@ -195,6 +195,11 @@ impl Sessions {
             }
         }
         out.flush()?;
+        if infos.is_empty()
+            && let Some((folder, source)) = self.store.unreadable(&self.cwd)
+        {
+            return Err(SessionError::Io { doing: "read the session folder", path: folder, source }.into());
+        }
         if infos.is_empty() && !self.options.json {
             let whose = if self.options.all { "" } else { " of this folder; --all shows those of others" };
             report::note(format_args!("There are no sessions{whose}"));

@@ -4,7 +4,7 @@ use super::apply;
 use crate::base::file;
 use crate::base::order::Order;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ fn copies(agent_dir: &Path) -> PathBuf {
 /// Waits until no process makes a folder, and has others wait. A folder that is being made has no lock yet.
 fn turn(copies: &Path) -> io::Result<File> {
     let turn = File::open(copies)?;
-    turn.lock()?;
+    // Where the file system has no locks, a copy that is complete is never taken for forgotten.
+    let _ = turn.lock();
     Ok(turn)
 }
 
@@ -37,7 +38,9 @@ pub fn make(agent_dir: &Path, root: &Path, name: &str) -> Result<(PathBuf, File)
             }
         };
         let lock = file::create_private(&folder.join("lock"))?;
-        lock.try_lock().map_err(io::Error::other)?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         // For those who find the copy later.
         file::create_private(&folder.join("root"))?.write_all(root.as_os_str().as_bytes())?;
         Ok((folder, lock))

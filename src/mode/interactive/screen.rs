@@ -7,6 +7,7 @@ use super::config::is_dumb;
 use super::pace::Pace;
 use super::position::{Meaning, Position, reflows};
 use super::transcript::Printed;
+use crate::base::failpoint;
 use crate::tui::key::Reply;
 use crate::tui::line::Line;
 use crate::tui::screen::{Abilities, Screen as Renderer, Size};
@@ -275,6 +276,7 @@ impl<'a> Screen<'a> {
 
     /// Draws the changes.
     pub fn paint(&mut self, frame: &mut impl Frame, inputs: &mut Inputs, now: Instant) -> io::Result<()> {
+        failpoint::hit("screen.paint")?;
         if self.terminal.size() != self.size {
             // The signal is on its way. Rows that are too wide would be wrapped.
             return self.resized(frame);

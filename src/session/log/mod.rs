@@ -404,4 +404,6 @@ fn new_header(cwd: &Path, id: Option<&str>) -> Result<Header, SessionError> {
 }
 
 #[cfg(test)]
+mod power_loss;
+#[cfg(test)]
 mod tests;

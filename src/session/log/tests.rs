@@ -26,7 +26,7 @@ fn stored(scratch: &TempDir, count: usize) -> PathBuf {
 }
 
 /// The texts that the model would see.
-fn texts(log: &mut Log) -> Vec<String> {
+pub(super) fn texts(log: &mut Log) -> Vec<String> {
     let messages = log.context().into_messages();
     messages.iter().map(text_of).collect()
 }

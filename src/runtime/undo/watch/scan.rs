@@ -170,13 +170,13 @@ impl Tree {
         looks.order_by(|(one, _), (other, _)| one.cmp(other));
         self.is_changed |= !looks.is_empty();
         let mut found = Found { begun_ns, changed: Vec::new(), scopes: HashMap::new() };
-        for (path, look) in looks {
-            match look {
-                Look::List => self.list(&path, false, &mut found)?,
-                Look::Items(places) => self.reread(&path, &places, &mut found)?,
-            }
-        }
-        Ok(merge(found.changed))
+        let taken = looks.into_iter().try_for_each(|(path, look)| match look {
+            Look::List => self.list(&path, false, &mut found),
+            Look::Items(places) => self.reread(&path, &places, &mut found),
+        });
+        // A folder that was listed in part would pass for a known one in the next process.
+        self.is_changed &= taken.is_ok();
+        taken.map(|()| merge(found.changed))
     }
 
     /// Returns an error for a folder that is too large, before anything of it is read and kept.

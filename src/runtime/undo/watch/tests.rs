@@ -259,6 +259,18 @@ fn a_full_disk_loses_nothing() {
 }
 
 #[test]
+fn what_a_full_disk_left_out_is_seen_by_the_next_process() {
+    let mut desk = Desk::new(SETUP, Extent::Small);
+    desk.run("true");
+    // What has just changed is looked at again in any case.
+    failpoint::with("undo.pack:1:err", || desk.run("printf new >n; sleep 0.1"));
+    desk.restart();
+    assert_eq!(desk.run("printf newer >n"), ["n"]);
+    desk.undo(false);
+    assert_eq!(fs::read_to_string(desk.root().join("n")).unwrap(), "new");
+}
+
+#[test]
 fn damaged_files_of_the_store_cost_a_scan_alone() {
     for name in ["index", "contents"] {
         let mut desk = Desk::new(SETUP, Extent::Small);
