@@ -1,7 +1,7 @@
 //! The events of a session, as handlers of extensions are asked about them.
 
 use super::connection::Failed;
-use super::limit::{END_MAX, HANDLER_MAX};
+use super::limit::{END_MAX, HANDLER_MAX, INITIALIZE_MAX};
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -52,7 +52,8 @@ impl Extensions {
         };
         // What it has registered on the way counts when it is loaded; the session begins for it then.
         if instance.is_loading() && name != "project_trust" {
-            return None;
+            // A gate that does not finish loading in time stays shut.
+            return (name == GATE).then_some(Err(Failed::Late(INITIALIZE_MAX)));
         }
         let Some(connection) = instance.connection() else {
             return Some(Err(Failed::Over(instance.end_text())));

@@ -4,6 +4,7 @@ use super::component::Remote;
 use super::connection::Connection;
 use super::find::Found;
 use super::limit::INITIALIZE_MAX;
+use super::provider::OfAccounts;
 use super::registration::{Registration, ServerEntry};
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
@@ -38,6 +39,9 @@ pub struct Instance {
     taken: CancelToken,
     /// Held while what is registered is taken into the session: the newest has to be the last.
     pub(super) applying: Mutex<()>,
+    pub(super) of_accounts: OfAccounts,
+    /// Cancelled when its providers have found out their models. None if nothing is being found out.
+    finding: Mutex<Option<CancelToken>>,
     /// Its program is to say when it has loaded it.
     loading: AtomicBool,
     /// The user was told that a prompt goes without it.
@@ -101,6 +105,8 @@ impl Instance {
             answered: CancelToken::new(),
             taken: CancelToken::new(),
             applying: Mutex::default(),
+            of_accounts: OfAccounts::default(),
+            finding: Mutex::default(),
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
@@ -391,8 +397,22 @@ impl Instance {
 
     /// Adds to what it has registered.
     pub(super) fn register(&self, fields: &Value) -> Result<(), String> {
-        let mut state = self.state();
-        Arc::make_mut(&mut state.registration).add(fields)
+        Arc::make_mut(&mut self.state().registration).add(fields)?;
+        let mut finding = self.finding.lock().unwrap_or_else(PoisonError::into_inner);
+        match fields["modelsPending"].as_bool() {
+            Some(true) => drop(finding.get_or_insert_default()),
+            Some(false) => finding.take().iter().for_each(CancelToken::cancel),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Waits until its providers have found out their models, `limit` has passed or `cancel` is cancelled.
+    pub(super) fn await_models(&self, limit: Instant, cancel: &CancelToken) {
+        let finding = self.finding.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(finding) = finding {
+            wait(&finding, limit, cancel);
+        }
     }
 
     pub(super) fn unregister(&self, fields: &Value) {

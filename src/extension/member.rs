@@ -1,6 +1,7 @@
 //! What the parts of an extension that pi uses (its renderer, its providers) know of it.
 
 use super::connection::{Connection, Failed};
+use super::provider::OfAccounts;
 use super::registration::Registration;
 use super::sign_in::News;
 use crate::runtime::service::Services;
@@ -33,6 +34,9 @@ pub trait Member: Send + Sync {
 
     /// Models and credentials as they were when the extensions were started; changes of auth.json are seen.
     fn services(&self) -> Services;
+
+    /// What is known of its providers' models for stored accounts.
+    fn of_accounts(&self) -> &OfAccounts;
 
     /// Adds what it has registered to the session anew.
     fn apply(&self);

@@ -176,7 +176,12 @@ impl Extensions {
     /// The models that are registered.
     pub fn models(self: &Arc<Self>) -> LentModels {
         let mut models = LentModels::default();
-        self.instances().iter().for_each(|instance| models.add(provider::models(&self.member(instance)).0));
+        for instance in self.instances() {
+            let member = self.member(&instance);
+            // What goes wrong is told when the session takes the models.
+            provider::ask_for_accounts(&member);
+            models.add(provider::models(&member).0);
+        }
         models
     }
 
@@ -228,8 +233,18 @@ impl Extensions {
         Arc::new(Joined { extensions: self.clone(), instance: instance.clone() })
     }
 
-    /// Adds what an instance has registered to the session.
+    /// Adds what an instance has registered to the session. Asks it for the models of accounts that are not known yet,
+    /// so that it must not be called where its answers are read.
     fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
+        if self.control.get().is_some() {
+            let problems = provider::ask_for_accounts(&self.member(instance));
+            problems.iter().for_each(|problem| self.report(instance, "register", problem));
+        }
+        self.apply_known(instance);
+    }
+
+    /// Like [`Self::apply`], with what is known of accounts. Waits for nobody.
+    fn apply_known(self: &Arc<Self>, instance: &Arc<Instance>) {
         self.count_events();
         let Some(control) = self.control.get() else { return };
         let applying = instance.applying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -355,6 +370,10 @@ impl Member for Joined {
 
     fn services(&self) -> Services {
         self.extensions.state().about.services.clone()
+    }
+
+    fn of_accounts(&self) -> &provider::OfAccounts {
+        &self.instance.of_accounts
     }
 
     fn apply(&self) {

@@ -12,8 +12,8 @@ use crate::runtime::lent::{self, LentModels, Provider, Router, VirtualModel};
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Events that wait for the thread of a request.
@@ -92,10 +92,8 @@ fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
             let label = entry["oauth"]["name"].as_str().unwrap_or(&name).to_owned();
             let sign_in = RemoteSignIn { member: member.clone(), provider: name.clone(), label };
             provider.sign_in = Some(Arc::new(sign_in));
-            match with_models_of_account(member, &provider) {
-                Ok(Some(changed)) => (provider.config, provider.entry) = (changed.config, changed.entry),
-                Ok(None) => {}
-                Err(why) => problems.push(why),
+            if let Some(changed) = with_models_of_account(member, &provider) {
+                (provider.config, provider.entry) = (changed.config, changed.entry);
             }
         }
         if entry["streams"] == true {
@@ -106,24 +104,72 @@ fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
     (providers, problems)
 }
 
-/// The provider with the models that its extension names for the stored account; none without a sign-in.
-fn with_models_of_account(member: &Arc<dyn Member>, provider: &Provider) -> Result<Option<Provider>, String> {
-    let services = member.services();
-    let Some(credentials) = services.credentials.stored_sign_in(&provider.name) else { return Ok(None) };
-    if !changes_models(&provider.entry) {
-        return Ok(None);
+/// Entries of providers with the models that their extension names for a stored account.
+#[derive(Default)]
+pub struct OfAccounts(Mutex<Vec<OfAccount>>);
+
+struct OfAccount {
+    /// The entry as it was registered.
+    entry: Value,
+    credentials: Value,
+    models: Value,
+}
+
+/// Asks an extension for the models of stored accounts, where they are not known. Gives what went wrong.
+pub fn ask_for_accounts(member: &Arc<dyn Member>) -> Vec<String> {
+    let mut problems = Vec::new();
+    for entry in &member.registration().providers {
+        let Ok(provider) = Provider::read(entry.clone()) else { continue };
+        let credentials = member.services().credentials.stored_sign_in(&provider.name);
+        let Some(credentials) = credentials.filter(|_| changes_models(entry)) else { continue };
+        if member.of_accounts().find(&provider.entry, &credentials).is_some() {
+            continue;
+        }
+        match ask_for_account(member, &provider, &credentials) {
+            Err(why) => problems.push(format!("provider.models: {why}")),
+            Ok(models) => member.of_accounts().put(OfAccount { entry: provider.entry, credentials, models }),
+        }
     }
-    let mut registry = services.registry;
+    problems
+}
+
+fn ask_for_account(
+    member: &Arc<dyn Member>,
+    provider: &Provider,
+    credentials: &Value,
+) -> Result<Value, Failed> {
+    let mut registry = member.services().registry;
     registry.lend(vec![(provider.name.clone(), provider.config.clone())]);
     let models: Vec<Value> =
         registry.models_of(&provider.name).iter().map(|model| json!(model.shown())).collect();
     let params = json!({"extension": member.id(), "provider": provider.name, "credentials": credentials,
         "models": models});
-    let connection = member.connection().map_err(|failed| failed.to_string())?;
-    let answer = connection.ask("provider.models", params, Some(MODELS_MAX), &CancelToken::new());
+    let mut answer =
+        member.connection()?.ask("provider.models", params, Some(MODELS_MAX), &CancelToken::new())?;
+    Ok(answer["models"].take())
+}
+
+impl OfAccounts {
+    fn find(&self, entry: &Value, credentials: &Value) -> Option<Value> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().find(|known| known.entry == *entry && known.credentials == *credentials);
+        found.map(|known| known.models.clone())
+    }
+
+    /// Keeps the newest of each provider.
+    fn put(&self, new: OfAccount) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.entry["name"] != new.entry["name"]);
+        known.push(new);
+    }
+}
+
+/// The provider with the models that its extension named for the stored account; none without a sign-in.
+fn with_models_of_account(member: &Arc<dyn Member>, provider: &Provider) -> Option<Provider> {
+    let credentials = member.services().credentials.stored_sign_in(&provider.name)?;
     let mut entry = provider.entry.clone();
-    entry["models"] = answer.map_err(|failed| format!("provider.models: {failed}"))?["models"].take();
-    Provider::read(entry).map(Some)
+    entry["models"] = member.of_accounts().find(&provider.entry, &credentials)?;
+    Provider::read(entry).ok()
 }
 
 impl Outside for RemoteProvider {

@@ -22,6 +22,8 @@ const DISCOVER: &str = "resources_discover";
 const SILENT_MAX: Duration = Duration::from_millis(250);
 /// How long the first prompt waits for the next sign of a program that says that it is loading.
 const LOADING_MAX: Duration = Duration::from_secs(3);
+/// How long a start that names a model which nobody knows waits for those that find out their models.
+const MODELS_MAX: Duration = Duration::from_secs(11);
 /// How long the conversation of an opened session waits for extensions that may draw parts of it.
 const ALL_MAX: Duration = Duration::from_secs(2);
 
@@ -217,6 +219,12 @@ impl Extensions {
             }
             instance.await_ready(limit, cancel);
         }
+    }
+
+    /// Waits until providers that are finding out their models have done so, for as long as they have.
+    pub fn await_models(&self, cancel: &CancelToken) {
+        let limit = Instant::now() + MODELS_MAX;
+        self.instances().iter().for_each(|instance| instance.await_models(limit, cancel));
     }
 
     /// Waits for the end of every start, until `limit` has passed or `cancel` is cancelled.

@@ -323,11 +323,20 @@ impl Registry {
         models
     }
 
+    /// True if another program has registered a provider, without models.
+    fn lends_no_models(&self, provider: &str) -> bool {
+        self.lent.iter().any(|(name, config)| name == provider && config.models.is_empty())
+    }
+
     fn compose_physical(&self, provider: &str) -> Vec<Model> {
         let section = Section::of(provider).filter(|_| !self.newer.replaces(provider));
         let mut models = section.map_or_else(Vec::new, |section| section.models());
         for model in self.newer.of(provider).iter().chain(self.added_of(provider)) {
             replace_or_push(&mut models, model.clone());
+        }
+        // Another program that names no models changes those of the file.
+        if let Some(config) = self.file.provider(provider).filter(|_| self.lends_no_models(provider)) {
+            models = overlay::compose(provider, models.clone(), config).unwrap_or(models);
         }
         match self.provider_config(provider) {
             // An invalid provider was already reported when the file was read, so the error is ignored.

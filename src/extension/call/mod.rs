@@ -179,7 +179,10 @@ fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str
     } else {
         instance.unregister(&fields);
     }
-    extensions.apply(instance);
+    match waits(method, &fields) {
+        true => extensions.apply(instance),
+        false => extensions.apply_known(instance),
+    }
     Ok(Value::Null)
 }
 

@@ -56,7 +56,7 @@ impl Call<'_> {
             }
             "addCompleter" => {
                 self.instance.add_completer(params.text("completer")?);
-                self.extensions.apply(self.instance);
+                self.extensions.apply_known(self.instance);
                 return Ok(Value::Null);
             }
             "setEditor" => {

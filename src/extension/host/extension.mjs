@@ -111,6 +111,7 @@ export class Extension {
 			events: Array.from(this.events()),
 			renderers: this.renderers(),
 			providers: Array.from(this.providers, ([name, config]) => describeProvider(name, config)),
+			...(this.modelsPending && { modelsPending: true }),
 			...(this.virtualModels.size > 0 && { virtualModels: Array.from(this.virtualModels.values(), describeVirtual) }),
 			...(this.mcpServers.size > 0 && { mcpServers: Array.from(this.mcpServers, ([name, config]) => ({ name, config })) }),
 			...(this.toolRenderers.length > 0 && { toolRenderers: true }),
@@ -486,7 +487,9 @@ export class Extension {
 	/** Asks for the models of every provider that finds them out. What takes longer is registered when it comes. */
 	async findModels() {
 		const found = Promise.all(Array.from(this.providers.keys(), (name) => this.refreshModels(name)));
-		await Promise.race([found, new Promise((done) => setTimeout(done, MODELS_WAIT_MS))]);
+		const late = new Promise((done) => setTimeout(done, MODELS_WAIT_MS, true));
+		this.modelsPending = (await Promise.race([found.then(() => false), late])) || undefined;
+		if (this.modelsPending) found.then(() => this.register({ modelsPending: false, providers: Array.from(this.providers, ([name, config]) => describeProvider(name, config)) }));
 	}
 
 	async refreshModels(name) {
@@ -502,7 +505,10 @@ export class Extension {
 			// Without models there is nothing that an address would be of.
 			// It may have been registered anew, or taken back.
 			if (!models || this.providers.get(name) !== asked) return;
-			this.providers.set(name, { ...asked, ...(models.length > 0 && key), models });
+			const { at, ...found } = key ?? {};
+			// The address that goes with a key holds for every model.
+			const placed = at ? models.map((model) => ({ ...model, baseUrl: at })) : models;
+			this.providers.set(name, { ...asked, ...(models.length > 0 && found), models: placed });
 			this.announceProvider(name);
 		} catch (error) {
 			this.fail(`refreshModels of ${name}`, error);
@@ -563,8 +569,8 @@ export class Extension {
 		return this.provider(provider).oauth.refreshToken(credentials, signal);
 	}
 
-	accountModels({ provider, credentials, models }) {
-		return { models: this.provider(provider).oauth.modifyModels(models, credentials) };
+	async accountModels({ provider, credentials, models }) {
+		return { models: await this.provider(provider).oauth.modifyModels(models, credentials) };
 	}
 
 	async key({ provider, credentials }) {

@@ -73,16 +73,25 @@ function interaction({ onAuth, onDeviceCode, onPrompt, onSelect, onProgress, sig
 /** A text that pi takes as it is, where it could name a variable or a command. */
 const literal = (text) => text.replaceAll("$", "$$$$").replace(/^!/, "$!");
 
+/** Headers whose values are texts; those that are null are not sent. */
+const literals = (headers) => headers && Object.fromEntries(Object.entries(headers).filter(([, value]) => value != null).map(([name, value]) => [name, literal(String(value))]));
+
 const ambient = { env: async (name) => process.env[name], fileExists: async (path) => existsSync(path) };
 
 /** The config of a provider object. */
 export function configOf(provider) {
-	const { name, baseUrl, headers, auth: { oauth, apiKey } = {}, filterModels } = provider;
-	const models = () => provider.getModels().map(({ provider: _, ...model }) => model);
+	const { name, baseUrl, auth: { oauth, apiKey } = {}, filterModels } = provider;
+	const models = () => provider.getModels().map(({ provider: _, headers, ...model }) => ({ ...model, ...(headers && { headers: literals(headers) }) }));
 	const signIn = oauth ?? (apiKey?.login && apiKey);
+	/** The models of an account, at the address and with the headers that go with its key. */
+	const modelsOf = async (known, credential) => {
+		const { baseUrl: at, headers } = (await oauth?.toAuth(credential)) ?? {};
+		const own = filterModels ? filterModels.call(provider, known, credential) : known;
+		return own.map((model) => ({ ...model, ...(at && { baseUrl: at }), ...(headers && { headers: { ...literals(model.headers), ...literals(headers) } }) }));
+	};
 	return {
 		name,
-		...(models().length > 0 && { baseUrl, headers, models: models() }),
+		...(models().length > 0 && { baseUrl, models: models() }),
 		...(!provider[OWN] && { streamSimple: (...given) => provider.streamSimple(...given) }),
 		...(signIn && { oauth: {
 			name: signIn.name,
@@ -90,7 +99,7 @@ export function configOf(provider) {
 			login: (callbacks) => signIn.login(interaction(callbacks)),
 			refreshToken: (credential, signal) => oauth.refresh(credential, signal),
 			getApiKey: async (credential) => (await oauth.toAuth(credential)).apiKey,
-			...(filterModels && { modifyModels: (known, credential) => filterModels.call(provider, known, { ...credential, type: "oauth" }) }),
+			...((filterModels || oauth) && { modifyModels: (known, credential) => modelsOf(known, { ...credential, type: "oauth" }) }),
 		} }),
 		refreshModels: async (context) => {
 			await provider.refreshModels?.(context);
@@ -100,7 +109,7 @@ export function configOf(provider) {
 		findKey: async (signal) => {
 			const found = await apiKey?.resolve({ ctx: ambient, signal });
 			const auth = found?.auth ?? {};
-			return { ...(auth.apiKey && { apiKey: literal(auth.apiKey) }), ...((baseUrl || auth.baseUrl) && { baseUrl: auth.baseUrl ?? baseUrl }), ...((headers || auth.headers) && { headers: { ...headers, ...auth.headers } }) };
+			return { ...(auth.apiKey && { apiKey: literal(auth.apiKey) }), ...((baseUrl || auth.baseUrl) && { baseUrl: auth.baseUrl ?? baseUrl }), ...(auth.headers && { headers: literals(auth.headers) }), at: auth.baseUrl };
 		},
 	};
 }

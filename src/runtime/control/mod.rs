@@ -407,6 +407,7 @@ impl Control {
         self.0.approvals.follow(&config);
         state.config = config;
         state.lend();
+        state.look_up_models();
         let active = names_of(&state.tools);
         state.activate(&active);
     }

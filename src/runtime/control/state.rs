@@ -179,6 +179,31 @@ impl State {
         let models = self.additions.models();
         if !self.config.services.has_lent(&models) {
             Arc::make_mut(&mut self.config).services.lend(models);
+            self.look_up_models();
+        }
+    }
+
+    /// Takes the selected models as they are configured now: a key of today must not go to an address of yesterday.
+    pub(super) fn look_up_models(&mut self) {
+        let config = Arc::make_mut(&mut self.config);
+        let registry = &config.services.registry;
+        let renewed = |model: &Arc<Model>| -> Option<Arc<Model>> {
+            if let Some(found) = registry.find(&model.provider, &model.id) {
+                return Some(found).filter(|found| found != model);
+            }
+            // One that is known to the provider alone is like its other models.
+            let others = registry.models_of(&model.provider);
+            let has_moved =
+                !others.is_empty() && !others.iter().any(|other| other.base_url == model.base_url);
+            let other = others.iter().filter(|_| has_moved).find(|other| other.api == model.api)?;
+            Some(Arc::new(Model { base_url: other.base_url.clone(), ..Model::clone(model) }))
+        };
+        for scoped in &mut config.scope {
+            renewed(&scoped.model).into_iter().for_each(|model| scoped.model = model);
+        }
+        if let Some(model) = renewed(&self.model) {
+            self.thinking = model.clamp_thinking(self.thinking);
+            self.model = model;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{events, install, log};
 use crate::agent::World;
-use crate::server::Reply;
+use crate::server::{Reply, Server};
 use crate::world;
 use serde_json::{Value, json};
 use std::fs;
@@ -124,4 +124,31 @@ fn an_extension_names_further_skills_and_templates() {
     assert_eq!(request.last_text(), "Say hello to Ada");
     assert!(request.messages()[0].to_string().contains("Deploys it"));
     assert_eq!(events(&world)[0]["reason"], "startup");
+}
+
+#[test]
+fn a_known_provider_that_an_extension_moves_gets_nothing_at_its_old_address() {
+    let (world, old) = world([]);
+    let new = Server::start([Reply::text("one"), Reply::text("two")]);
+    let moved = json!({"providers": [{"name": "mock", "baseUrl": new.url(), "apiKey": "sk-of-proxy"}]});
+    install(&world, "proxy", &moved, "");
+    world.pi().words("--model mock/m1 -p hi").run().success().stdout_is("one\n");
+    // Also while the session lives.
+    install(
+        &world,
+        "proxy",
+        &json!({"commands": [{"name": "move"}]}),
+        &format!(
+            "    *'\"method\":\"command.run\"'*) run=$id; call m register '{moved}' ;;\n    *'\"id\":\"m\"'*) ok null \"$run\" ;;\n"
+        ),
+    );
+    let mut client = super::rpc::client(&world);
+    client.request("prompt", json!({"message": "/move"})).unwrap();
+    client.prompt("hi").unwrap();
+    client.wait_until_settled().unwrap();
+    assert!(client.close().unwrap().success());
+    assert!(old.requests().is_empty());
+    let keys: Vec<Option<String>> =
+        new.requests().iter().map(|request| request.header("authorization").map(str::to_owned)).collect();
+    assert_eq!(keys, vec![Some("Bearer sk-of-proxy".to_owned()); 2]);
 }
