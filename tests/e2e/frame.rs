@@ -144,9 +144,12 @@ fn a_panic_of_a_worker_is_told_and_the_session_is_safe() {
     let screen = Screen::start(pi);
     screen.wait_for("m1");
     screen.send("remember me");
-    screen.wait_for("panicked");
+    // It ends: there is nobody to go on with.
+    let (status, raw) = screen.wait();
+    assert_eq!(status.code(), Some(1), "{raw}");
+    assert!(raw.contains("panicked") && raw.contains("The session failed inside"), "{raw}");
     assert!(!server.requests().is_empty());
-    drop(screen);
+    assert_eq!(world.processes_left(), [0u32; 0]);
     assert_kept(&world, "remember me");
 }
 
