@@ -15,6 +15,7 @@ use crate::llm::message::{Block, ToolCall, Usage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -206,26 +207,45 @@ impl Hooked {
         cancel: &CancelToken,
     ) -> Result<Map<String, Value>, Refusal> {
         let mut refusal = None;
+        let failed = |why: &dyn fmt::Display| Refusal {
+            reason: format!("The call was not executed: a handler that decides on calls failed: {why}"),
+            terminate: false,
+        };
         let fields =
             || with_parent(json!({"toolCallId": call.id, "toolName": call.name, "input": arguments}), parent);
         let event = self.ask("tool_call", fields, cancel, &mut |event, result| match result {
             Ok(mut result) => {
-                if result["block"] == true {
+                // An empty list is how some languages write an empty object.
+                let is_empty = result.as_array().map_or(result.is_null(), Vec::is_empty);
+                if !is_empty && !result.is_object() {
+                    refusal = Some(failed(&format_args!("it answered {result}, which is no decision")));
+                    return ControlFlow::Break(());
+                }
+                // As in JavaScript: what is there and not empty says yes.
+                if !matches!(&result["block"], Value::Null | Value::Bool(false))
+                    && result["block"] != 0
+                    && result["block"] != ""
+                {
                     let reason = result["reason"].as_str().filter(|reason| !reason.is_empty());
                     let reason = reason.unwrap_or("Tool execution was blocked by an extension");
                     let terminate = result["terminate"] == true;
                     refusal = Some(Refusal { reason: reason.to_owned(), terminate });
                     return ControlFlow::Break(());
                 }
-                if let Some(input) = result.get_mut("input").filter(|input| input.is_object()) {
-                    event["input"] = input.take();
+                match result.get_mut("input").map(Value::take) {
+                    None | Some(Value::Null) => ControlFlow::Continue(()),
+                    Some(input @ Value::Object(_)) => {
+                        event["input"] = input;
+                        ControlFlow::Continue(())
+                    }
+                    Some(other) => {
+                        refusal = Some(failed(&format_args!("its \"input\" is {other}, not an object")));
+                        ControlFlow::Break(())
+                    }
                 }
-                ControlFlow::Continue(())
             }
             Err(why) => {
-                let reason =
-                    format!("The call was not executed: a handler that decides on calls failed: {why}");
-                refusal = Some(Refusal { reason, terminate: false });
+                refusal = Some(failed(&why));
                 ControlFlow::Break(())
             }
         });

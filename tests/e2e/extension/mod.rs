@@ -181,6 +181,12 @@ fn events_come_in_order_and_only_those_that_are_wanted() {
 fn a_handler_blocks_changes_and_rewrites_calls() {
     let rows = [
         (r#"ok '{"block":true,"reason":"not today"}'"#, "not today"),
+        (r#"ok '{"block":"yes","reason":"as in JavaScript"}'"#, "as in JavaScript"),
+        (r#"ok '"deny"'"#, "The call was not executed: a handler that decides on calls failed: it answered"),
+        (
+            r#"ok '{"input":5}'"#,
+            "The call was not executed: a handler that decides on calls failed: its \"input\"",
+        ),
         (r#"ok '{"input":{"name":"Bob"}}'"#, "Hello Bob."),
         ("fail broken", "The call was not executed: a handler that decides on calls failed"),
         ("exit 3", "The call was not executed: a handler that decides on calls failed"),
