@@ -586,7 +586,9 @@ fn record(
     if is_new && !model.is_none() {
         log.append_model_change(&model.provider, &model.id)?;
     }
-    if is_new || context.thinking_level.as_deref() != Some(thinking.name()) {
+    // What the model makes of the recorded level is no change of it.
+    let recorded = context.thinking_level.as_deref().and_then(ThinkingLevel::parse);
+    if is_new || recorded.map(|level| model.clamp_thinking(level)) != Some(thinking) {
         log.append_thinking_level(thinking.name())?;
     }
     Ok(())

@@ -124,10 +124,8 @@ impl Services {
         if !self.is_faux(provider) && !self.usable(provider) {
             return Err(fail(format!("{name} chose {provider}/{id}, for which there is no key")));
         }
-        let level = &chosen["thinkingLevel"];
-        let thinking = ThinkingLevel::deserialize(level).map_err(|_| {
-            fail(format!("{name} chose {provider}/{id} with an unknown thinking level: {level}"))
-        })?;
+        // A level that is missing or unknown is none, as in the reference.
+        let thinking = ThinkingLevel::deserialize(&chosen["thinkingLevel"]).unwrap_or_default();
         let state = chosen.get("state").cloned();
         Ok(Route { thinking: target.clamp_thinking(thinking), model: target, state })
     }

@@ -330,7 +330,7 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
     match has_target {
         true => message.thinking_level = Some(target.thinking.name().into()),
         // The form of the reference.
-        false => message.content = vec![Block::text("")],
+        false => (message.content, message.duration_ms) = (vec![Block::text("")], None),
     }
     let mut message = Arc::new(message);
     let mut ended = AgentMessage::Assistant(message.clone());

@@ -134,10 +134,6 @@ fn a_route_that_leads_nowhere_is_a_failed_answer() {
             "ok '{\"model\":{\"provider\":\"anthropic\",\"id\":\"claude-opus-4-8\"},\"thinkingLevel\":\"low\"}'",
             "no key",
         ),
-        (
-            "ok '{\"model\":{\"provider\":\"mock\",\"id\":\"big\"},\"thinkingLevel\":\"deep\"}'",
-            "thinking level",
-        ),
         ("exit 3", "has ended with exit code 3"),
     ];
     for (answer, part) in rows {
@@ -147,6 +143,18 @@ fn a_route_that_leads_nowhere_is_a_failed_answer() {
         assert_eq!(server.requests().len(), 0);
         let failed = world.session().pop().unwrap()["message"].take();
         assert_eq!((&failed["api"], &failed["model"]), (&json!("pi-virtual"), &json!("auto")), "{part}");
+    }
+}
+
+#[test]
+fn a_level_that_is_missing_or_unknown_is_off() {
+    for level in ["", ",\"thinkingLevel\":\"deep\""] {
+        let answer = format!(r#"ok '{{"model":{{"provider":"mock","id":"big"}}{level}}}'"#);
+        let (world, server) =
+            world([Reply::text("one")], &format!("    *'\"method\":\"model.route\"'*) {answer} ;;\n"));
+        world.pi().words("--model router/auto -p hi").run().success().stdout_is("one\n");
+        assert_eq!(models(&server), ["big"]);
+        assert_eq!(world.session().pop().unwrap()["message"]["thinkingLevel"], "off", "{level}");
     }
 }
 
