@@ -1,7 +1,7 @@
 //! The events of a session, as handlers of extensions are asked about them.
 
 use super::connection::Failed;
-use super::limit::{END_MAX, HANDLER_MAX};
+use super::limit::{END_MAX, HANDLER_MAX, INITIALIZE_MAX};
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -45,6 +45,13 @@ impl Extensions {
         cancel: &CancelToken,
     ) -> Option<Result<Value, Failed>> {
         let name = event["type"].as_str().unwrap_or_default();
+        // Its handler may not be known yet, and a gate must not stand open.
+        if name == GATE && instance.is_loading() && instance.may_gate() {
+            return Some(Err(match cancel.is_cancelled() {
+                true => Failed::Cancelled,
+                false => Failed::Late(INITIALIZE_MAX),
+            }));
+        }
         let (timeout, waits) = {
             let registration = instance.registration();
             let subscription = registration.events.iter().find(|known| known.event == name)?;

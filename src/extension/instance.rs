@@ -2,6 +2,7 @@
 
 use super::component::Remote;
 use super::connection::Connection;
+use super::event::GATE;
 use super::find::Found;
 use super::limit::INITIALIZE_MAX;
 use super::registration::{Registration, ServerEntry};
@@ -44,6 +45,8 @@ pub struct Instance {
     missed: AtomicBool,
     /// The user was told that a tool call waits for it.
     waited_for: AtomicBool,
+    /// Cancelled when its program will find out no more models of providers.
+    models_found: CancelToken,
     /// Cancelled when its start is over, and it was told that the session began.
     ready: CancelToken,
 }
@@ -104,6 +107,7 @@ impl Instance {
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
+            models_found: CancelToken::new(),
             ready: CancelToken::new(),
         }
     }
@@ -163,6 +167,12 @@ impl Instance {
     /// True if its program goes on loading it after the answer.
     pub(super) fn is_loading(&self) -> bool {
         self.loading.load(Ordering::Relaxed)
+    }
+
+    /// True if it has a handler of `tool_call`, or its file names the event.
+    pub(super) fn may_gate(&self) -> bool {
+        let has_handler = self.registration().events.iter().any(|known| known.event == GATE);
+        has_handler || self.found.mentions(GATE)
     }
 
     /// True for the one caller that is told that it is loaded.
@@ -348,6 +358,7 @@ impl Instance {
         let mut state = self.state();
         let is_current = state.connection.as_deref().is_some_and(|known| std::ptr::eq(known, connection));
         let is_news = is_current && state.end.is_none();
+        self.models_found.cancel();
         if is_news {
             state.end = Some(how.to_owned());
         }
@@ -389,10 +400,22 @@ impl Instance {
         self.state().registration = Arc::default();
     }
 
+    /// Waits for models of providers that are still being found out, until `limit` has passed or `cancel` is
+    /// cancelled.
+    pub(super) fn await_models(&self, limit: Instant, cancel: &CancelToken) {
+        if self.registration().models_pending {
+            wait(&self.models_found, limit, cancel);
+        }
+    }
+
     /// Adds to what it has registered.
     pub(super) fn register(&self, fields: &Value) -> Result<(), String> {
         let mut state = self.state();
-        Arc::make_mut(&mut state.registration).add(fields)
+        Arc::make_mut(&mut state.registration).add(fields)?;
+        if fields["modelsPending"] == false {
+            self.models_found.cancel();
+        }
+        Ok(())
     }
 
     pub(super) fn unregister(&self, fields: &Value) {

@@ -124,10 +124,7 @@ impl Services {
         if !self.is_faux(provider) && !self.usable(provider) {
             return Err(fail(format!("{name} chose {provider}/{id}, for which there is no key")));
         }
-        let level = &chosen["thinkingLevel"];
-        let thinking = ThinkingLevel::deserialize(level).map_err(|_| {
-            fail(format!("{name} chose {provider}/{id} with an unknown thinking level: {level}"))
-        })?;
+        let thinking = ThinkingLevel::deserialize(&chosen["thinkingLevel"]).unwrap_or(ThinkingLevel::Off);
         let state = chosen.get("state").cloned();
         Ok(Route { thinking: target.clamp_thinking(thinking), model: target, state })
     }
