@@ -113,15 +113,26 @@ pub fn names_unknown(over: &ModelOverrides, inputs: &Inputs, context: &SessionCo
     }
     let stored = [&context.models.last, &context.models.chosen].into_iter().flatten();
     let stored = stored.map(|model| (model.provider.as_str(), model.id.as_str()));
-    let mut exact = stored.chain(settings.default_provider().zip(settings.default_model()));
-    if exact.any(|(provider, id)| registry.find(provider, id).is_none()) {
+    let exact = stored.chain(settings.default_provider().zip(settings.default_model()));
+    // Local servers are asked for their models later.
+    if exact
+        .filter(|(provider, _)| !local::is_provider(provider))
+        .any(|(provider, id)| registry.find(provider, id).is_none())
+    {
         return true;
     }
     let usable = |provider: &str| services.usable(provider);
+    let mut patterns = over.models.clone().or_else(|| settings.enabled_models()).unwrap_or_default();
+    patterns.retain(|pattern| !local::is_provider(pattern.split('/').next().unwrap_or_default()));
+    if !resolve::scope(registry, &usable, &patterns).1.is_empty() {
+        return true;
+    }
     let wanted = Wanted { provider: over.provider.as_deref(), model: over.model.as_deref(), thinking: None };
     // A name that only the provider may know is found with a warning.
-    let is_found =
-        || resolve::resolve(registry, &usable, wanted).is_ok_and(|choice| choice.warning.is_none());
+    let is_found = || {
+        let found = resolve::resolve(registry, &usable, wanted);
+        found.is_ok_and(|choice| choice.warning.is_none() && usable(&choice.model.provider))
+    };
     over.model.is_some() && !is_found()
 }
 

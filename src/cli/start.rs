@@ -456,10 +456,6 @@ impl Launch {
         let Some(extensions) = &self.extensions else { return };
         if model::names_unknown(&self.over.model, inputs, context) {
             extensions.await_all_started(cancel, |text| report::note(text));
-            inputs.services.lend(extensions.models());
-            if model::names_unknown(&self.over.model, inputs, context) {
-                extensions.await_models(cancel);
-            }
         }
         inputs.services.lend(extensions.models());
     }
@@ -468,7 +464,6 @@ impl Launch {
     pub fn lend_all_models(&self, inputs: &mut Inputs) {
         let Some(extensions) = &self.extensions else { return };
         extensions.await_all_started(&CancelToken::new(), |text| report::note(text));
-        extensions.await_models(&CancelToken::new());
         inputs.services.lend(extensions.models());
         extensions.end();
         crate::tools::process::shut_down();

@@ -66,8 +66,6 @@ impl Extensions {
 
     pub fn await_all_started(&self, _: &CancelToken, _: impl FnOnce(&str)) {}
 
-    pub fn await_models(&self, _: &CancelToken) {}
-
     pub fn models(&self) -> LentModels {
         LentModels::default()
     }

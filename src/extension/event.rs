@@ -45,6 +45,13 @@ impl Extensions {
         cancel: &CancelToken,
     ) -> Option<Result<Value, Failed>> {
         let name = event["type"].as_str().unwrap_or_default();
+        // Its handler may not be known yet, and a gate must not stand open.
+        if name == GATE && instance.is_loading() && instance.may_gate() {
+            return Some(Err(match cancel.is_cancelled() {
+                true => Failed::Cancelled,
+                false => Failed::Late(INITIALIZE_MAX),
+            }));
+        }
         let (timeout, waits) = {
             let registration = instance.registration();
             let subscription = registration.events.iter().find(|known| known.event == name)?;
@@ -52,8 +59,7 @@ impl Extensions {
         };
         // What it has registered on the way counts when it is loaded; the session begins for it then.
         if instance.is_loading() && name != "project_trust" {
-            // A gate that does not finish loading in time stays shut.
-            return (name == GATE).then_some(Err(Failed::Late(INITIALIZE_MAX)));
+            return None;
         }
         let Some(connection) = instance.connection() else {
             return Some(Err(Failed::Over(instance.end_text())));

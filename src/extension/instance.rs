@@ -2,6 +2,7 @@
 
 use super::component::Remote;
 use super::connection::Connection;
+use super::event::GATE;
 use super::find::Found;
 use super::limit::INITIALIZE_MAX;
 use super::provider::OfAccounts;
@@ -40,14 +41,14 @@ pub struct Instance {
     /// Held while what is registered is taken into the session: the newest has to be the last.
     pub(super) applying: Mutex<()>,
     pub(super) of_accounts: OfAccounts,
-    /// Cancelled when its providers have found out their models. None if nothing is being found out.
-    finding: Mutex<Option<CancelToken>>,
     /// Its program is to say when it has loaded it.
     loading: AtomicBool,
     /// The user was told that a prompt goes without it.
     missed: AtomicBool,
     /// The user was told that a tool call waits for it.
     waited_for: AtomicBool,
+    /// Cancelled when its program will find out no more models of providers.
+    models_found: CancelToken,
     /// Cancelled when its start is over, and it was told that the session began.
     ready: CancelToken,
 }
@@ -106,10 +107,10 @@ impl Instance {
             taken: CancelToken::new(),
             applying: Mutex::default(),
             of_accounts: OfAccounts::default(),
-            finding: Mutex::default(),
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
+            models_found: CancelToken::new(),
             ready: CancelToken::new(),
         }
     }
@@ -169,6 +170,12 @@ impl Instance {
     /// True if its program goes on loading it after the answer.
     pub(super) fn is_loading(&self) -> bool {
         self.loading.load(Ordering::Relaxed)
+    }
+
+    /// True if it has a handler of `tool_call`, or its file names the event.
+    pub(super) fn may_gate(&self) -> bool {
+        let has_handler = self.registration().events.iter().any(|known| known.event == GATE);
+        has_handler || self.found.mentions(GATE)
     }
 
     /// True for the one caller that is told that it is loaded.
@@ -354,6 +361,7 @@ impl Instance {
         let mut state = self.state();
         let is_current = state.connection.as_deref().is_some_and(|known| std::ptr::eq(known, connection));
         let is_news = is_current && state.end.is_none();
+        self.models_found.cancel();
         if is_news {
             state.end = Some(how.to_owned());
         }
@@ -395,24 +403,22 @@ impl Instance {
         self.state().registration = Arc::default();
     }
 
-    /// Adds to what it has registered.
-    pub(super) fn register(&self, fields: &Value) -> Result<(), String> {
-        Arc::make_mut(&mut self.state().registration).add(fields)?;
-        let mut finding = self.finding.lock().unwrap_or_else(PoisonError::into_inner);
-        match fields["modelsPending"].as_bool() {
-            Some(true) => drop(finding.get_or_insert_default()),
-            Some(false) => finding.take().iter().for_each(CancelToken::cancel),
-            None => {}
+    /// Waits for models of providers that are still being found out, until `limit` has passed or `cancel` is
+    /// cancelled.
+    pub(super) fn await_models(&self, limit: Instant, cancel: &CancelToken) {
+        if self.registration().models_pending {
+            wait(&self.models_found, limit, cancel);
         }
-        Ok(())
     }
 
-    /// Waits until its providers have found out their models, `limit` has passed or `cancel` is cancelled.
-    pub(super) fn await_models(&self, limit: Instant, cancel: &CancelToken) {
-        let finding = self.finding.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(finding) = finding {
-            wait(&finding, limit, cancel);
+    /// Adds to what it has registered.
+    pub(super) fn register(&self, fields: &Value) -> Result<(), String> {
+        let mut state = self.state();
+        Arc::make_mut(&mut state.registration).add(fields)?;
+        if fields["modelsPending"] == false {
+            self.models_found.cancel();
         }
+        Ok(())
     }
 
     pub(super) fn unregister(&self, fields: &Value) {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Time for the answer to `initialize`.
 pub const INITIALIZE_MAX: Duration = Duration::from_secs(30);
+/// Time for a program to find out the models of its providers. The host of TypeScript extensions ends after 10 s.
+pub const MODELS_MAX: Duration = Duration::from_secs(11);
 /// Time for the end of all programs.
 pub const END_MAX: Duration = Duration::from_secs(2);
 /// Time for a handler that sets no limit.

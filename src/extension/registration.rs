@@ -22,6 +22,8 @@ pub struct Registration {
     pub renderers: Renderers,
     /// Providers with their models, as in `models.json`.
     pub providers: Vec<Value>,
+    /// Models of its providers are still being found out.
+    pub models_pending: bool,
     /// MCP servers, as in `mcp.json`.
     pub servers: Vec<ServerEntry>,
     /// Virtual models, as they are written.
@@ -194,6 +196,9 @@ impl Registration {
         self.tool_renderers |= new.tool_renderers;
         if fields.get("markdownTransformers").is_some() {
             self.transforms = new.transforms;
+        }
+        if let Some(pending) = fields["modelsPending"].as_bool() {
+            self.models_pending = pending;
         }
         for provider in new.providers {
             self.providers.retain(|known| known["name"] != provider["name"]);

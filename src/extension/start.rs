@@ -1,8 +1,7 @@
 //! Starting programs, and how long others wait for them.
 
 use super::connection::{Answer, Connection, Failed, RETIRED, Serve};
-use super::event::GATE;
-use super::limit::{END_MAX, INITIALIZE_MAX, stops_clock};
+use super::limit::{END_MAX, INITIALIZE_MAX, MODELS_MAX, stops_clock};
 use super::{About, Extensions, Found, Instance, PROTOCOL_VERSION, State, call};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -22,8 +21,6 @@ const DISCOVER: &str = "resources_discover";
 const SILENT_MAX: Duration = Duration::from_millis(250);
 /// How long the first prompt waits for the next sign of a program that says that it is loading.
 const LOADING_MAX: Duration = Duration::from_secs(3);
-/// How long a start that names a model which nobody knows waits for those that find out their models.
-const MODELS_MAX: Duration = Duration::from_secs(11);
 /// How long the conversation of an opened session waits for extensions that may draw parts of it.
 const ALL_MAX: Duration = Duration::from_secs(2);
 
@@ -182,7 +179,7 @@ impl Extensions {
         }
     }
 
-    /// Waits until every extension has been started or has failed, or `cancel` is cancelled. `tell` is told which keep
+    /// Waits until every extension has been started or has failed and has found out its models, or `cancel` is cancelled. `tell` is told which keep
     /// it waiting longer than a prompt would wait.
     pub fn await_all_started(&self, cancel: &CancelToken, tell: impl FnOnce(&str)) {
         let limit = Instant::now() + INITIALIZE_MAX + END_MAX;
@@ -199,15 +196,17 @@ impl Extensions {
             ));
             self.await_start(limit, cancel);
         }
+        let limit = Instant::now() + MODELS_MAX;
+        instances.iter().for_each(|one| one.await_models(limit, cancel));
     }
 
-    /// Waits for extensions that may have a handler of `tool_call`, and says so. For one whose file names the event
-    /// that is until its start fails, for others as long as they show that they are loading.
+    /// Waits for extensions that may have a handler of `tool_call`, and says so. For one that has it, or whose file
+    /// names the event, that is until 30 s after the start, for others as long as they show that they are loading.
     pub(super) fn await_gates(&self, cancel: &CancelToken) {
         let begun = self.state().begun;
         let last = begun + INITIALIZE_MAX;
         for instance in self.instances().iter().filter(|one| one.is_coming() && Instant::now() < last) {
-            let is_gate = instance.found.mentions(GATE);
+            let is_gate = instance.may_gate();
             let limit = || match instance.last_sign().unwrap_or(begun) + patience(LOADING_MAX) {
                 _ if is_gate => last,
                 limit => limit.min(last),
@@ -219,12 +218,6 @@ impl Extensions {
             }
             instance.await_ready(limit, cancel);
         }
-    }
-
-    /// Waits until providers that are finding out their models have done so, for as long as they have.
-    pub fn await_models(&self, cancel: &CancelToken) {
-        let limit = Instant::now() + MODELS_MAX;
-        self.instances().iter().for_each(|instance| instance.await_models(limit, cancel));
     }
 
     /// Waits for the end of every start, until `limit` has passed or `cancel` is cancelled.

@@ -16,7 +16,7 @@ use super::todo;
 use super::virtual_model::{self, Occasion, Unrouted};
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{self, AgentMessage, CustomMessage};
-use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request, Routed, Target};
+use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Refusal, Request, Target};
 use crate::agent::tool::{Tool, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -311,10 +311,14 @@ impl Host for Conductor<'_> {
         Ok(())
     }
 
-    fn route(&mut self, target: &mut Target, messages: &[AgentMessage]) -> Result<Routed, Fatal> {
+    fn route(
+        &mut self,
+        target: &mut Target,
+        messages: &[AgentMessage],
+    ) -> Result<Result<(), StreamError>, Fatal> {
         let failed = self.failed.take();
         if !target.model.is_virtual() {
-            return Ok(Routed::Ready);
+            return Ok(Ok(()));
         }
         let state = virtual_model::state_of(&self.control.log(), &target.model);
         let request = Unrouted {
@@ -326,7 +330,7 @@ impl Host for Conductor<'_> {
         };
         let route = match self.config.services.route(&target.model, &request, self.cancel) {
             Ok(route) => route,
-            Err(error) => return Ok(Routed::Failed(error)),
+            Err(error) => return Ok(Err(error)),
         };
         if let Some(state) = &route.state {
             let entry = self.control.log().append(virtual_model::state_entry(&target.model, state))?;
@@ -336,10 +340,8 @@ impl Host for Conductor<'_> {
         *target = Target { model: route.model, thinking: route.thinking };
         let mut compactor =
             Compactor { limiting: target.model.clone(), ..self.compactor_of(model, thinking) };
-        Ok(match compactor.make_room()? {
-            true => Routed::Shortened,
-            false => Routed::Ready,
-        })
+        compactor.make_room()?;
+        Ok(Ok(()))
     }
 
     fn request(&mut self, target: &Target) -> Result<Request, StreamError> {

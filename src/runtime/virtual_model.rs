@@ -124,8 +124,7 @@ impl Services {
         if !self.is_faux(provider) && !self.usable(provider) {
             return Err(fail(format!("{name} chose {provider}/{id}, for which there is no key")));
         }
-        // A level that is missing or unknown is none, as in the reference.
-        let thinking = ThinkingLevel::deserialize(&chosen["thinkingLevel"]).unwrap_or_default();
+        let thinking = ThinkingLevel::deserialize(&chosen["thinkingLevel"]).unwrap_or(ThinkingLevel::Off);
         let state = chosen.get("state").cloned();
         Ok(Route { thinking: target.clamp_thinking(thinking), model: target, state })
     }

@@ -176,7 +176,7 @@ export default (pi) => pi.registerProvider("fresh", {
 	baseUrl: process.env.SERVER, api: "openai-completions", apiKey: "k",
 	async refreshModels({ signal, allowNetwork }) {
 		if (signal.aborted || !allowNetwork) return [];
-		await new Promise((done) => setTimeout(done, 1400));
+		await new Promise((done) => setTimeout(done, 1300));
 		return [{ id: "new", name: "New", reasoning: false, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 9000, maxTokens: 900 }];
 	},
 });

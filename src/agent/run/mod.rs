@@ -58,16 +58,6 @@ pub struct Target {
     pub thinking: ThinkingLevel,
 }
 
-/// What has become of the target of a request.
-pub enum Routed {
-    /// The request can be made.
-    Ready,
-    /// The conversation was shortened for the target: its messages are read again.
-    Shortened,
-    /// There is no target, for the given reason.
-    Failed(StreamError),
-}
-
 /// The model and the options of a request.
 pub struct Request {
     /// The target's model. Its credential may have changed the base URL.
@@ -131,9 +121,13 @@ pub trait Host {
     }
 
     /// Called before each request for `messages`. May replace the target, which is the agent's model.
-    fn route(&mut self, target: &mut Target, messages: &[AgentMessage]) -> Result<Routed, Fatal> {
+    fn route(
+        &mut self,
+        target: &mut Target,
+        messages: &[AgentMessage],
+    ) -> Result<Result<(), StreamError>, Fatal> {
         let _ = (target, messages);
-        Ok(Routed::Ready)
+        Ok(Ok(()))
     }
 
     /// Returns model and options of the next request, with resolved credentials.
@@ -286,24 +280,18 @@ fn context(host: &mut dyn Host) -> Arc<Vec<AgentMessage>> {
 /// Makes one request and streams its answer.
 fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
     let mut target = Target { model: agent.model.clone(), thinking: agent.thinking };
-    let mut messages = context(host);
-    let mut has_target = true;
-    let request = match host.route(&mut target, &messages)? {
-        Routed::Failed(error) => {
-            has_target = false;
-            Err(error)
-        }
-        Routed::Ready => host.request(&target),
-        Routed::Shortened => {
-            messages = context(host);
-            host.request(&target)
-        }
+    let routed = {
+        let messages = host.messages();
+        host.route(&mut target, &messages)?
     };
-    let context = Context { messages: message::to_llm(&messages) };
-    // The conversation would be copied when it grows.
-    drop(messages);
+    let has_target = routed.is_ok();
+    // What handlers make of the conversation is for the request alone.
+    let request = routed.and_then(|()| {
+        let context = Context { messages: message::to_llm(&context(host)) };
+        host.request(&target).map(|request| (request, context))
+    });
     let mut stream = match request {
-        Ok(request) => host.stream(request, context, cancel),
+        Ok((request, context)) => host.stream(request, context, cancel),
         Err(error) => StreamHandle::failed(&target.model, error),
     };
     let mut started = false;
@@ -330,7 +318,10 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
     match has_target {
         true => message.thinking_level = Some(target.thinking.name().into()),
         // The form of the reference.
-        false => (message.content, message.duration_ms) = (vec![Block::text("")], None),
+        false => {
+            message.content = vec![Block::text("")];
+            message.duration_ms = None;
+        }
     }
     let mut message = Arc::new(message);
     let mut ended = AgentMessage::Assistant(message.clone());

@@ -110,7 +110,7 @@ export class Extension {
 			shortcuts: Array.from(this.shortcuts, ([key, { description }]) => ({ key, description })),
 			events: Array.from(this.events()),
 			renderers: this.renderers(),
-			providers: Array.from(this.providers, ([name, config]) => describeProvider(name, config)),
+			providers: this.describeProviders(),
 			...(this.modelsPending && { modelsPending: true }),
 			...(this.virtualModels.size > 0 && { virtualModels: Array.from(this.virtualModels.values(), describeVirtual) }),
 			...(this.mcpServers.size > 0 && { mcpServers: Array.from(this.mcpServers, ([name, config]) => ({ name, config })) }),
@@ -127,6 +127,10 @@ export class Extension {
 		// What is on the screen has the colours of the theme.
 		if (environment.mode === "tui") events.add("theme_changed");
 		return events;
+	}
+
+	describeProviders() {
+		return Array.from(this.providers, ([name, config]) => describeProvider(name, config));
 	}
 
 	renderers() {
@@ -486,10 +490,11 @@ export class Extension {
 
 	/** Asks for the models of every provider that finds them out. What takes longer is registered when it comes. */
 	async findModels() {
-		const found = Promise.all(Array.from(this.providers.keys(), (name) => this.refreshModels(name)));
-		const late = new Promise((done) => setTimeout(done, MODELS_WAIT_MS, true));
-		this.modelsPending = (await Promise.race([found.then(() => false), late])) || undefined;
-		if (this.modelsPending) found.then(() => this.register({ modelsPending: false, providers: Array.from(this.providers, ([name, config]) => describeProvider(name, config)) }));
+		this.modelsPending = true;
+		const found = Promise.all(Array.from(this.providers.keys(), (name) => this.refreshModels(name))).then(() => (this.modelsPending = false));
+		await Promise.race([found, new Promise((done) => setTimeout(done, MODELS_WAIT_MS))]);
+		// The start of a session that names one of them waits for this call.
+		if (this.modelsPending) found.then(() => this.peer.call("register", { extension: this.id, providers: this.describeProviders(), modelsPending: false })).catch(() => {});
 	}
 
 	async refreshModels(name) {

@@ -91,6 +91,24 @@ fn another_choice_than_a_virtual_model_is_recorded() {
 }
 
 #[test]
+fn a_virtual_model_is_found_by_scopes_and_by_its_id_alone() {
+    for (words, settings) in [
+        ("--models router/auto -p hi", "{}"),
+        ("-p hi", r#"{"enabledModels": ["router/auto"]}"#),
+        // The catalogue has one of this id, for which there is no key.
+        ("--model auto -p hi", "{}"),
+    ] {
+        let (world, server) = world([Reply::text("one")], ROUTES);
+        world.write_config("settings.json", settings);
+        let ran = world.pi().words(words).run().success().stdout_is("one\n");
+        assert_eq!(
+            (models(&server), ran.stderr.contains("No models match")),
+            (vec!["big".to_owned()], false)
+        );
+    }
+}
+
+#[test]
 fn a_virtual_model_stands_among_the_models_of_a_provider() {
     let (world, server) = world([Reply::text("one")], ROUTES);
     let auto = json!({"virtualModels": [{"provider": "mock", "id": "auto", "name": "Auto"}]});
@@ -143,19 +161,37 @@ fn a_route_that_leads_nowhere_is_a_failed_answer() {
         assert_eq!(server.requests().len(), 0);
         let failed = world.session().pop().unwrap()["message"].take();
         assert_eq!((&failed["api"], &failed["model"]), (&json!("pi-virtual"), &json!("auto")), "{part}");
+        assert_eq!(failed.get("durationMs"), None, "{part}");
     }
 }
 
 #[test]
-fn a_level_that_is_missing_or_unknown_is_off() {
+fn a_route_without_a_known_thinking_level_is_taken_without_thinking() {
     for level in ["", ",\"thinkingLevel\":\"deep\""] {
-        let answer = format!(r#"ok '{{"model":{{"provider":"mock","id":"big"}}{level}}}'"#);
-        let (world, server) =
-            world([Reply::text("one")], &format!("    *'\"method\":\"model.route\"'*) {answer} ;;\n"));
-        world.pi().words("--model router/auto -p hi").run().success().stdout_is("one\n");
-        assert_eq!(models(&server), ["big"]);
-        assert_eq!(world.session().pop().unwrap()["message"]["thinkingLevel"], "off", "{level}");
+        let arm = format!("ok '{{\"model\":{{\"provider\":\"mock\",\"id\":\"big\"}}{level}}}'");
+        let arm = format!("    *'\"method\":\"model.route\"'*) {arm} ;;\n");
+        let (world, server) = world([Reply::text("one")], &arm);
+        world.pi().words("--model router/auto:high -p hi").run().success().stdout_is("one\n");
+        assert_eq!(server.requests()[0].body.get("reasoning_effort"), None, "{level}");
+        assert_eq!(world.session().pop().unwrap()["message"]["thinkingLevel"], "off");
     }
+}
+
+#[test]
+fn a_route_sees_the_conversation_as_it_is_and_the_request_what_handlers_made_of_it() {
+    let arms = format!(
+        "{ROUTES}{}",
+        r#"    *'"type":"context"'*) ok '{"messages":[]}' ;;
+"#
+    );
+    let (world, server) = world([Reply::text("one")], &arms);
+    let auto = json!({"events": ["context"], "virtualModels": [{"provider": "router", "id": "auto", "name": "Auto"}]});
+    install(&world, "router", &auto, &arms);
+    world.pi().words("--model router/auto -p hi").run().success().stdout_is("one\n");
+    let asked = &routes(&world)[0];
+    assert_eq!((&asked["reason"], asked["messages"].as_array().unwrap().len()), (&json!("user"), 1));
+    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    assert!(sent.iter().all(|message| message["role"] != "user"), "{sent:?}");
 }
 
 #[test]
