@@ -1,6 +1,7 @@
 //! The events of a session, as handlers of extensions are asked about them.
 
 use super::connection::Failed;
+use super::instance::GATE;
 use super::limit::{END_MAX, HANDLER_MAX, INITIALIZE_MAX};
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
@@ -13,9 +14,6 @@ use std::time::{Duration, Instant};
 
 /// The event that begins a session.
 const OPENING: &str = "session_start";
-
-/// The event whose handlers may keep a tool from running: it waits for extensions that are still being started.
-pub(super) const GATE: &str = "tool_call";
 
 /// Time for a handler of keys. One that is late is not asked any more.
 const KEY_MAX: Duration = Duration::from_millis(500);

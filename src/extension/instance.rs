@@ -1,11 +1,10 @@
 //! One extension: where it comes from, its program, and what it has registered.
 
+use super::account::OfAccounts;
 use super::component::Remote;
 use super::connection::Connection;
-use super::event::GATE;
 use super::find::Found;
 use super::limit::INITIALIZE_MAX;
-use super::provider::OfAccounts;
 use super::registration::{Registration, ServerEntry};
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
@@ -20,6 +19,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The event whose handlers may keep a tool from running: it waits for extensions that are still being started.
+pub(super) const GATE: &str = "tool_call";
 
 /// Time for the reader of a stream to take an event.
 const STREAM_MAX: Duration = Duration::from_secs(30);

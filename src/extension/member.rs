@@ -1,7 +1,7 @@
 //! What the parts of an extension that pi uses (its renderer, its providers) know of it.
 
+use super::account::OfAccounts;
 use super::connection::{Connection, Failed};
-use super::provider::OfAccounts;
 use super::registration::Registration;
 use super::sign_in::News;
 use crate::runtime::service::Services;

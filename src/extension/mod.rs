@@ -4,6 +4,7 @@
 //! handlers (`runtime::hook`), and answers their calls (`call`). A program that fails ends alone: it is reported once,
 //! and what it registered answers with an error.
 
+mod account;
 mod call;
 mod component;
 mod connection;
@@ -372,7 +373,7 @@ impl Member for Joined {
         self.extensions.state().about.services.clone()
     }
 
-    fn of_accounts(&self) -> &provider::OfAccounts {
+    fn of_accounts(&self) -> &account::OfAccounts {
         &self.instance.of_accounts
     }
 

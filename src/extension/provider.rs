@@ -1,5 +1,6 @@
 //! Providers of extensions: their models, and answers that an extension streams. Virtual models of extensions.
 
+use super::account::OfAccount;
 use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
@@ -12,8 +13,8 @@ use crate::runtime::lent::{self, LentModels, Provider, Router, VirtualModel};
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Events that wait for the thread of a request.
@@ -37,6 +38,10 @@ impl fmt::Debug for RemoteProvider {
 struct RemoteRouter(Arc<dyn Member>);
 
 impl Router for RemoteRouter {
+    fn owner(&self) -> &str {
+        self.0.id()
+    }
+
     fn route(&self, mut request: Value, cancel: &CancelToken) -> Result<Value, String> {
         let member = &self.0;
         request["extension"] = member.id().into();
@@ -104,17 +109,6 @@ fn providers(member: &Arc<dyn Member>) -> (Vec<Provider>, Vec<String>) {
     (providers, problems)
 }
 
-/// Entries of providers with the models that their extension names for a stored account.
-#[derive(Default)]
-pub struct OfAccounts(Mutex<Vec<OfAccount>>);
-
-struct OfAccount {
-    /// The entry as it was registered.
-    entry: Value,
-    credentials: Value,
-    models: Value,
-}
-
 /// Asks an extension for the models of stored accounts, where they are not known. Gives what went wrong.
 pub fn ask_for_accounts(member: &Arc<dyn Member>) -> Vec<String> {
     let mut problems = Vec::new();
@@ -147,21 +141,6 @@ fn ask_for_account(
     let mut answer =
         member.connection()?.ask("provider.models", params, Some(MODELS_MAX), &CancelToken::new())?;
     Ok(answer["models"].take())
-}
-
-impl OfAccounts {
-    fn find(&self, entry: &Value, credentials: &Value) -> Option<Value> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().find(|known| known.entry == *entry && known.credentials == *credentials);
-        found.map(|known| known.models.clone())
-    }
-
-    /// Keeps the newest of each provider.
-    fn put(&self, new: OfAccount) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|known| known.entry["name"] != new.entry["name"]);
-        known.push(new);
-    }
 }
 
 /// The provider with the models that its extension named for the stored account; none without a sign-in.

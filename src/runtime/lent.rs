@@ -61,6 +61,9 @@ impl PartialEq for Provider {
 
 /// Chooses the model of a request.
 pub trait Router: Send + Sync {
+    /// The id of the program.
+    fn owner(&self) -> &str;
+
     /// `request` and the result have the form of the request `model.route` of extensions.
     fn route(&self, request: Value, cancel: &CancelToken) -> Result<Value, String>;
 }
@@ -73,7 +76,7 @@ pub struct VirtualModel {
 
 impl PartialEq for VirtualModel {
     fn eq(&self, other: &Self) -> bool {
-        self.model == other.model
+        self.model == other.model && self.router.owner() == other.router.owner()
     }
 }
 
