@@ -48,8 +48,7 @@ fn until(client: &mut Client, kind: &str) -> Value {
 }
 
 const TOOL: &str = r#"
-import { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { Type, Static } from "typebox";
+import { ExtensionAPI } from "@earendil-works/pi-coding-agent"; import { Type, Static } from "typebox";
 import { greet, Greeting } from "./words.js";
 
 enum Mark { Loud = "!" }

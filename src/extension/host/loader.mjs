@@ -22,7 +22,7 @@ const TYPEBOX = /^(?:typebox|@sinclair\/typebox)(\/(?:value|compile|compiler|typ
 const PROVIDED = "pi-host:";
 
 const CLAUSE = String.raw`(?:[\w$]+\s*,\s*)?(?:\{[^}]*\}|\*\s*as\s+[\w$]+)|[\w$]+`;
-const IMPORTS = new RegExp(String.raw`^([ \t]*(?:import|export)\s+)(${CLAUSE})(\s+from\s*)(["'])([^"'\n]+)\4`, "gm");
+const IMPORTS = new RegExp(String.raw`(?<=^|;)([ \t]*(?:import|export)\s+)(${CLAUSE})(\s+from\s*)(["'])([^"'\n]+)\4`, "gm");
 
 /** `{ imported, local }` of every name in braces. */
 function names(clause) {
