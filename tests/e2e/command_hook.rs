@@ -216,3 +216,16 @@ fn recipe_git_checkpoint() {
     git("stash apply -q");
     assert_eq!(world.read("a"), "mine");
 }
+
+#[test]
+fn a_gate_that_cannot_be_read_stays_shut() {
+    let (world, server) = world([bash("touch made"), Reply::text("ok")]);
+    hooks(&world, &hook("PreToolUse", "(", "exit 2"));
+    let ran = world.pi().words("-p go").run().success();
+    assert!(ran.stderr.contains("no regular expression"), "{}", ran.stderr);
+    assert!(
+        !world.work().join("made").exists() && told(&server).contains("cannot be used"),
+        "{}",
+        told(&server)
+    );
+}

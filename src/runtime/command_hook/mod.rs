@@ -172,6 +172,12 @@ impl Asked<'_> {
     }
 
     fn before_call(&self, event: &Value) -> Option<Value> {
+        if let Some(why) = self.control.config().hooks.broken_gate() {
+            let reason = format!(
+                "A hook of PreToolUse in the settings cannot be used, so that no tool is called: {why}"
+            );
+            return Some(json!({"block": true, "reason": reason}));
+        }
         let call = Call::of(event, self.control);
         let fields =
             json!({"tool_name": call.known, "tool_input": call.input, "tool_use_id": event["toolCallId"]});

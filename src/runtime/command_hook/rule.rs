@@ -58,12 +58,16 @@ struct Rule {
 
 /// The hooks of the settings.
 #[derive(Clone, Debug, Default)]
-pub struct HookRules(Vec<Rule>);
+pub struct HookRules {
+    rules: Vec<Rule>,
+    /// Why an entry of `PreToolUse` cannot be used. It may be the one that keeps calls back, so that none is made.
+    broken_gate: Option<String>,
+}
 
 impl HookRules {
     /// Reads the hooks of the user and of a trusted project, in this order. Gives what is wrong with others.
     pub fn parse<'a>(settings: impl IntoIterator<Item = &'a Value>) -> (Self, Vec<String>) {
-        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        let (mut rules, mut problems, mut broken_gate) = (Vec::new(), Vec::new(), None);
         for hooks in settings {
             for (name, groups) in hooks.as_object().into_iter().flatten() {
                 let Some((event, _)) = EVENTS.iter().find(|(_, known)| known == name) else {
@@ -78,23 +82,34 @@ impl HookRules {
                 for group in groups {
                     match Rule::parse(*event, group) {
                         Ok(rule) => rules.push(rule),
+                        Err(why) if *event == HookEvent::PreToolUse => {
+                            problems
+                                .push(format!("hooks.{name}: {why}; no tool is called until that is mended"));
+                            broken_gate = Some(why);
+                        }
                         Err(why) => problems.push(format!("hooks.{name}: {why}; the entry is not used")),
                     }
                 }
             }
         }
-        (Self(rules), problems)
+        (Self { rules, broken_gate }, problems)
     }
 
     pub fn has(&self, event: HookEvent) -> bool {
-        self.0.iter().any(|rule| rule.event == event)
+        (event == HookEvent::PreToolUse && self.broken_gate.is_some())
+            || self.rules.iter().any(|rule| rule.event == event)
+    }
+
+    /// Why no tool may be called: an entry of `PreToolUse` cannot be used.
+    pub fn broken_gate(&self) -> Option<&str> {
+        self.broken_gate.as_deref()
     }
 
     /// The commands for an event, each once, in order. `names` are what matchers are compared with: none if the event
     /// has no names. `arguments` are those of a tool call.
     pub fn commands(&self, event: HookEvent, names: &[&str], arguments: &Value) -> Vec<&HookCommand> {
         let mut commands: Vec<&HookCommand> = Vec::new();
-        let rules = self.0.iter().filter(|rule| rule.event == event && rule.matches(names, arguments));
+        let rules = self.rules.iter().filter(|rule| rule.event == event && rule.matches(names, arguments));
         for command in rules.flat_map(|rule| &rule.commands) {
             if !commands.iter().any(|known| known.command == command.command) {
                 commands.push(command);
@@ -220,7 +235,10 @@ mod tests {
             (json!({"PreToolUse": [{}], "Stop": good}), "\"hooks\" must be a list"),
         ] {
             let (rules, problems) = rules(&value);
-            assert!(rules.has(HookEvent::Stop) && !rules.has(HookEvent::PreToolUse), "{value}");
+            // A gate that cannot be read stays shut.
+            let is_shut = value["PreToolUse"].is_array();
+            assert!(rules.has(HookEvent::Stop) && rules.has(HookEvent::PreToolUse) == is_shut, "{value}");
+            assert_eq!(rules.broken_gate().is_some(), is_shut, "{value}");
             assert!(problems.len() == 1 && problems[0].contains(said), "{problems:?}");
         }
     }
