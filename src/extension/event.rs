@@ -1,8 +1,8 @@
 //! The events of a session, as handlers of extensions are asked about them.
 
-use super::connection::Failed;
 use super::instance::GATE;
 use super::limit::{END_MAX, HANDLER_MAX, INITIALIZE_MAX};
+use super::request::Failed;
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -77,7 +77,7 @@ impl Extensions {
         if let Some(deadline) = deadline {
             limit = limit.min(deadline.saturating_duration_since(Instant::now()));
         }
-        Some(connection.ask("event", params, Some(limit), cancel))
+        Some(connection.ask_handler(&instance.pulse, "event", params, limit, cancel))
     }
 }
 
@@ -110,13 +110,13 @@ impl Hooks for Extensions {
                 continue;
             }
             let Some(result) = self.ask_one(&instance, event, deadline, cancel) else { continue };
-            if name == "terminal_input" && matches!(result, Err(Failed::Late(_))) {
+            if name == "terminal_input" && matches!(result, Err(Failed::Late(_) | Failed::Hung { .. })) {
                 instance.unregister(&json!({"events": [name]}));
                 self.count_events();
             }
             let result = result.map_err(|failed| {
-                // The end of a program was reported when it came.
-                if !matches!(failed, Failed::Over(_) | Failed::Cancelled) {
+                // The end of a program was reported when it came, and that it hangs when it was seen first.
+                if !matches!(failed, Failed::Over(_) | Failed::Cancelled | Failed::Hung { is_news: false }) {
                     self.report(&instance, &name, &failed.to_string());
                 }
                 format!("{}: {failed}", instance.found.path.display())

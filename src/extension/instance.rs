@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::find::Found;
 use super::limit::INITIALIZE_MAX;
 use super::registration::{Registration, ServerEntry};
+use super::request::Pulse;
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::Owner;
@@ -43,6 +44,7 @@ pub struct Instance {
     /// Held while what is registered is taken into the session: the newest has to be the last.
     pub(super) applying: Mutex<()>,
     pub(super) of_accounts: OfAccounts,
+    pub(super) pulse: Arc<Pulse>,
     /// Its program is to say when it has loaded it.
     loading: AtomicBool,
     /// The user was told that a prompt goes without it.
@@ -109,6 +111,7 @@ impl Instance {
             taken: CancelToken::new(),
             applying: Mutex::default(),
             of_accounts: OfAccounts::default(),
+            pulse: Arc::default(),
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),

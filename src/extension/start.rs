@@ -1,7 +1,8 @@
 //! Starting programs, and how long others wait for them.
 
-use super::connection::{Answer, Connection, Failed, RETIRED, Serve};
+use super::connection::{Connection, RETIRED, Serve};
 use super::limit::{END_MAX, INITIALIZE_MAX, MODELS_MAX, stops_clock};
+use super::request::{Answer, Failed};
 use super::{About, Extensions, Found, Instance, PROTOCOL_VERSION, State, call};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;

@@ -6,8 +6,9 @@ mod session;
 mod tool;
 mod ui;
 
-use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
+use super::connection::{CALL_FAILED, CANCELLED, Connection};
 use super::registration::{Registration, ServerEntry, changes_models};
+use super::request::Answer;
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;

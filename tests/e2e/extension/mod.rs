@@ -8,6 +8,7 @@ pub mod rpc;
 mod server;
 mod sign_in;
 mod slow;
+mod stuck;
 mod trust;
 mod virtual_model;
 
