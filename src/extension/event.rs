@@ -121,7 +121,8 @@ impl Hooks for Extensions {
                 }
                 format!("{}: {failed}", instance.found.path.display())
             });
-            if cancel.is_cancelled() || fold(event, result).is_break() {
+            // The others are told that the session has begun, but not waited for.
+            if (cancel.is_cancelled() && !is_opening) || fold(event, result).is_break() {
                 return;
             }
         }

@@ -125,3 +125,28 @@ impl Requests {
         self.open.drain().for_each(|(_, asker)| drop(asker.try_send(outcome.clone())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::json::json;
+
+    #[test]
+    fn any_late_answer_shows_that_an_extension_is_back() {
+        let (mut requests, pulse) = (Requests::default(), Arc::new(Pulse::default()));
+        let limit = Duration::from_secs(30);
+        let ids: Vec<u64> = (0..3).map(|_| requests.open().id).collect();
+        for (&id, failed) in ids.iter().zip([Failed::Late(limit), Failed::Hung { is_news: true }]) {
+            assert!(!pulse.is_hung());
+            requests.expect_late(id, &pulse);
+            assert_eq!(pulse.miss(limit), failed);
+        }
+        assert!(pulse.is_hung());
+        for id in [json!(3), json!(7), json!("1"), json!(0)] {
+            assert_eq!(requests.answer(&id, Ok(Value::Null)), id == 3, "{id}");
+            assert!(pulse.is_hung());
+        }
+        assert!(requests.answer(&json!(1), Ok(Value::Null)));
+        assert!(!pulse.is_hung());
+    }
+}

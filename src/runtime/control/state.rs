@@ -54,8 +54,10 @@ pub(crate) struct State {
     /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
-    /// Cancel tokens of questions beside the conversation, and of waits for extensions that are being started.
+    /// Cancel tokens of questions beside the conversation.
     pub asides: Vec<CancelToken>,
+    /// Cancel tokens of waits for handlers outside of a run.
+    pub waits: Vec<CancelToken>,
     /// The cancel token of a manual compaction or a move in the tree.
     pub compaction: Option<CancelToken>,
     /// Number of automatic compactions under way.
@@ -147,6 +149,7 @@ impl State {
             shells: Vec::new(),
             run: None,
             asides: Vec::new(),
+            waits: Vec::new(),
             compaction: None,
             compacting: 0,
             retry: None,
