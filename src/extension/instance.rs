@@ -84,8 +84,8 @@ struct State {
     completers: Vec<String>,
     /// What takes from the screen what it shows there, by places.
     shown: BTreeMap<String, Change>,
-    /// MCP servers that were reported as not connected.
-    unconnected: HashSet<String>,
+    /// What was reported once.
+    reported: HashSet<String>,
     /// It has no part in the session any more.
     is_retired: bool,
 }
@@ -135,11 +135,9 @@ impl Instance {
         self.registration().servers.iter().map(server).collect()
     }
 
-    /// Names of its MCP servers that were not reported as not connected before.
-    pub(super) fn unreported_servers(&self) -> Vec<String> {
-        let names = self.servers().into_iter().map(|server| server.name);
-        let mut state = self.state();
-        names.filter(|name| state.unconnected.insert(name.clone())).collect()
+    /// True for the one caller that is to report `error`.
+    pub(super) fn is_news(&self, event: &str, error: &str) -> bool {
+        self.state().reported.insert(format!("{event}: {error}"))
     }
 
     /// True while it waits to be used.

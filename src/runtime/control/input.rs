@@ -28,11 +28,11 @@ pub enum Taken {
 }
 
 impl Control {
-    /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
-    pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
+    /// Replaces what `owner` adds to the session, from the next request on.
+    pub fn set_addition(&self, owner: Owner, addition: Addition) {
         let mut state = self.state();
         let before = state.tools.clone();
-        let problems = state.set_addition(owner, addition);
+        state.set_addition(owner, addition);
         let specs =
             |tools: &[Arc<dyn Tool>]| tools.iter().map(|tool| tool.info().spec.clone()).collect::<Vec<_>>();
         let is_other = specs(&before) != specs(&state.tools);
@@ -40,7 +40,6 @@ impl Control {
         if is_other && let Some(ui) = self.ui() {
             ui.show(Change::Tools);
         }
-        problems
     }
 
     /// Takes away what `owner` added.
@@ -55,7 +54,7 @@ impl Control {
 
     /// The MCP servers that extensions bring.
     pub fn registered_servers(&self) -> Vec<RegisteredServer> {
-        self.state().additions.servers().cloned().collect()
+        self.state().additions.servers().into_iter().cloned().collect()
     }
 
     /// Parts that propose texts for the editor.
@@ -94,8 +93,7 @@ impl Control {
             let limit = self.config().settings.number("ask.timeoutSeconds");
             let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let addition = ask::addition(ui.clone(), limit);
-            // A tool of the program itself is never refused.
-            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, addition);
+            self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, addition);
         }
         *self.0.ui.lock().unwrap_or_else(PoisonError::into_inner) = Some(ui);
         if self.is_planning() {

@@ -262,8 +262,8 @@ impl State {
     }
 
     /// Replaces what `owner` adds. Tools that are new become active as they should be at first.
-    pub fn set_addition(&mut self, owner: Owner, addition: Addition) -> Vec<String> {
-        let (new, problems) = self.additions.set(owner, addition);
+    pub fn set_addition(&mut self, owner: Owner, addition: Addition) {
+        let new = self.additions.set(owner, addition);
         self.lend();
         let at_first = names_of(&self.added_tools(true));
         let is_wanted = |name: &String| {
@@ -273,7 +273,6 @@ impl State {
         let mut names = names_of(&self.tools);
         names.extend(new.into_iter().filter(is_wanted));
         self.activate(&names);
-        problems
     }
 
     pub fn remove_addition(&mut self, owner: &Owner) {
