@@ -20,6 +20,7 @@ mod provider;
 mod registration;
 mod render;
 mod request;
+mod result;
 mod sign_in;
 mod start;
 mod tool;
@@ -262,6 +263,7 @@ impl Extensions {
     /// Like [`Self::apply`], with what is known of accounts. Waits for nobody.
     fn apply_known(self: &Arc<Self>, instance: &Arc<Instance>) {
         self.count_events();
+        self.report_unknown_events(instance);
         let Some(control) = self.control.get() else { return };
         let applying = instance.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let registration = instance.registration();

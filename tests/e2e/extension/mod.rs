@@ -4,6 +4,7 @@ mod abort;
 mod conflict;
 mod folder;
 mod hostile;
+mod odd;
 mod part;
 mod provider;
 pub mod rpc;
