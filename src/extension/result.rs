@@ -86,7 +86,8 @@ fn are_texts(_: &Value, value: &Value) -> bool {
 }
 
 fn are_blocks(_: &Value, value: &Value) -> bool {
-    Vec::<Block>::deserialize(value).is_ok()
+    let is_known = |block: &Block| !matches!(block, Block::Other(_));
+    Vec::<Block>::deserialize(value).is_ok_and(|blocks| blocks.iter().all(is_known))
 }
 
 /// True for a message that a request can hold, and for one of a role that only newer versions know.
