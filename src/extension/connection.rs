@@ -350,14 +350,17 @@ impl Connection {
             if code.is_some() {
                 self.heard.wait_timeout(LAST_WORDS);
             }
-            self.end(&match code {
+            let end = match code {
                 Some(0) => "has ended".to_owned(),
                 Some(code) if code > 128 => format!("was ended by signal {}", code - 128),
                 Some(code) => format!("has ended with exit code {code}"),
                 None => "closed its stdout".to_owned(),
-            });
+            };
+            lock(&self.end).get_or_insert(end);
         }
+        // Before those who wait for an answer: pi may end with what they do.
         serve.ended(&self);
+        self.end(RETIRED);
     }
 
     fn count_bad(&self) {

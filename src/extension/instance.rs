@@ -371,8 +371,8 @@ impl Instance {
         is_news
     }
 
-    /// Takes its part of the answer to `initialize`.
-    pub(super) fn take(&self, answer: &Value) -> Result<(), String> {
+    /// Takes its part of the answer to `initialize`. Gives what is wrong with entries that are left out.
+    pub(super) fn take(&self, answer: &Value) -> Result<Vec<String>, String> {
         let own =
             answer["extensions"].as_array().and_then(|all| all.iter().find(|one| one["id"] == *self.id));
         if let Some(error) = own.and_then(|own| own["error"].as_str()) {
@@ -380,11 +380,11 @@ impl Instance {
         }
         if own.is_some_and(|own| own["loading"] == true) {
             self.loading.store(true, Ordering::Relaxed);
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.register(own.unwrap_or(answer))?;
+        let faults = self.register(own.unwrap_or(answer));
         self.set_started();
-        Ok(())
+        Ok(faults)
     }
 
     /// Notes how long its start took.
@@ -414,14 +414,14 @@ impl Instance {
         }
     }
 
-    /// Adds to what it has registered.
-    pub(super) fn register(&self, fields: &Value) -> Result<(), String> {
+    /// Adds to what it has registered. Gives what is wrong with entries that are left out.
+    pub(super) fn register(&self, fields: &Value) -> Vec<String> {
         let mut state = self.state();
-        Arc::make_mut(&mut state.registration).add(fields)?;
+        let faults = Arc::make_mut(&mut state.registration).add(fields);
         if fields["modelsPending"] == false {
             self.models_found.cancel();
         }
-        Ok(())
+        faults
     }
 
     pub(super) fn unregister(&self, fields: &Value) {

@@ -255,7 +255,7 @@ impl Extensions {
     fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
         if self.control.get().is_some() {
             let problems = provider::ask_for_accounts(&self.member(instance));
-            problems.iter().for_each(|problem| self.report_once(instance, "register", problem));
+            self.report_faults(instance, &problems);
         }
         self.apply_known(instance);
     }
@@ -293,9 +293,7 @@ impl Extensions {
         let servers = control.registered_servers();
         control.set_addition(instance.owner(), addition);
         drop(applying);
-        for problem in &problems {
-            self.report_once(instance, "register", problem);
-        }
+        self.report_faults(instance, &problems);
         for (instance, text) in conflict::conflicts(&self.instances()) {
             self.report_once(&instance, "register", &text);
         }
@@ -331,6 +329,11 @@ impl Extensions {
             events.iter().map(|subscription| subscription.event.clone()).collect::<Vec<_>>()
         });
         *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = wanted.collect();
+    }
+
+    /// Reports what is wrong with what an instance registers, each fault once.
+    fn report_faults(&self, instance: &Instance, faults: &[String]) {
+        faults.iter().for_each(|fault| self.report_once(instance, "register", fault));
     }
 
     /// Reports what was not reported of this event before.
