@@ -1,9 +1,9 @@
 //! Providers of extensions: their models, and answers that an extension streams. Virtual models of extensions.
 
 use super::account::OfAccount;
-use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
+use super::request::Failed;
 use super::sign_in::RemoteSignIn;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;

@@ -1,8 +1,8 @@
 //! Sign-ins of extensions: the extension performs them, pi asks the user and keeps the credential.
 
-use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
+use super::request::Failed;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::base::thread::Thread;

@@ -117,7 +117,7 @@ impl Hooked {
     pub fn permits(&self, name: &str, fields: impl FnOnce() -> Value, cancel: &CancelToken) -> bool {
         let mut is_cancelled = false;
         self.ask(name, fields, cancel, &mut |_, result| match result {
-            Ok(result) if result["cancel"] == true => {
+            Ok(result) if is_yes(&result["cancel"]) => {
                 is_cancelled = true;
                 ControlFlow::Break(())
             }
@@ -221,11 +221,7 @@ impl Hooked {
                     refusal = Some(failed(&format_args!("it answered {result}, which is no decision")));
                     return ControlFlow::Break(());
                 }
-                // As in JavaScript: what is there and not empty says yes.
-                if !matches!(&result["block"], Value::Null | Value::Bool(false))
-                    && result["block"] != 0
-                    && result["block"] != ""
-                {
+                if is_yes(&result["block"]) {
                     let reason = result["reason"].as_str().filter(|reason| !reason.is_empty());
                     let reason = reason.unwrap_or("Tool execution was blocked by an extension");
                     let terminate = result["terminate"] == true;
@@ -298,6 +294,11 @@ impl Hooked {
         output.usage = read::<Usage>(event["usage"].take()).or(output.usage.take());
         *is_error = event["isError"].as_bool().unwrap_or(*is_error);
     }
+}
+
+/// True for what JavaScript takes as true: what is there, and neither 0 nor empty.
+pub(in crate::runtime) fn is_yes(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != ""
 }
 
 /// The fields of a call, with the id of the call that made it.

@@ -129,8 +129,10 @@ export class Extension {
 		return events;
 	}
 
+	/** The providers that say something. */
 	describeProviders() {
-		return Array.from(this.providers, ([name, config]) => describeProvider(name, config));
+		const all = Array.from(this.providers, ([name, config]) => describeProvider(name, config));
+		return all.filter(({ name: _, ...fields }) => Object.values(fields).some((value) => value !== undefined));
 	}
 
 	renderers() {
@@ -484,8 +486,8 @@ export class Extension {
 	}
 
 	announceProvider(name) {
-		const config = this.providers.get(name);
-		if (config) this.register({ providers: [describeProvider(name, config)] });
+		const providers = this.describeProviders().filter((provider) => provider.name === name);
+		if (providers.length > 0) this.register({ providers });
 	}
 
 	/** Asks for the models of every provider that finds them out. What takes longer is registered when it comes. */

@@ -224,7 +224,7 @@ impl Asked<'_> {
         texts.extend(verdict.block.take());
         texts.append(&mut verdict.context);
         if verdict.stop.is_some() {
-            self.control.abort();
+            self.control.abort_work();
         }
         if texts.is_empty() {
             return None;
