@@ -6,7 +6,7 @@ use super::limit::{END_MAX, HANDLER_MAX, INITIALIZE_MAX};
 use super::{Extensions, Instance};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use crate::runtime::hook::{Fold, Hooks};
+use crate::runtime::hook::{Flow, Fold, Hooks};
 use crate::runtime::lent::SERVERS_CHANGED;
 use serde_json::Value;
 use std::sync::{Arc, PoisonError};
@@ -121,8 +121,13 @@ impl Hooks for Extensions {
                 }
                 format!("{}: {failed}", instance.found.path.display())
             });
-            if cancel.is_cancelled() || fold(event, result).is_break() {
+            if cancel.is_cancelled() {
                 return;
+            }
+            match fold(event, result) {
+                Flow::Next => {}
+                Flow::Stop => return,
+                Flow::Fault(why) => self.report(&instance, &name, &why),
             }
         }
     }

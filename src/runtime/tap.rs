@@ -1,12 +1,11 @@
 //! Tells hooks of the requests to providers, and lets them change the body.
 
-use super::hook::Hooked;
+use super::hook::{Flow, Hooked};
 use crate::base::cancel::CancelToken;
 use crate::base::json::{self, json};
 use crate::llm::model::Model;
 use crate::llm::options::Tap;
 use serde_json::{Map, Value};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const BODY: &str = "before_provider_request";
@@ -54,7 +53,7 @@ impl Tap for HookTap {
                     event["payload"] = payload;
                     is_changed = true;
                 }
-                ControlFlow::Continue(())
+                Flow::Next
             })?;
         match event["payload"].take() {
             Value::Object(payload) if is_changed => Some(payload),
