@@ -110,6 +110,11 @@ const CALLS: &[Row] = &[
     ("session.tree", "", "{tree: any, leafId: string|null}"),
     ("session.systemPrompt", "", "{text: string, sections: object}"),
     (
+        "session.preview",
+        "event: string, entries?: object[]",
+        "{contextEntries: object[], contextMessages: object[], llmMessages: object[], pendingMessages: object[], canContinue: boolean}",
+    ),
+    (
         "session.sendMessage",
         "message: {customType: string, content: any, *: any}, triggerTurn?: boolean, deliverAs?: string",
         "null",

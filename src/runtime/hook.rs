@@ -231,11 +231,7 @@ impl Hooked {
                     refusal = Some(failed(&format_args!("it answered {result}, which is no decision")));
                     return Flow::Stop;
                 }
-                // As in JavaScript: what is there and not empty says yes.
-                if !matches!(&result["block"], Value::Null | Value::Bool(false))
-                    && result["block"] != 0
-                    && result["block"] != ""
-                {
+                if says_yes(&result["block"]) {
                     let reason = result["reason"].as_str().filter(|reason| !reason.is_empty());
                     let reason = reason.unwrap_or("Tool execution was blocked by an extension");
                     let terminate = result["terminate"] == true;
@@ -308,6 +304,11 @@ impl Hooked {
         output.usage = read::<Usage>(event["usage"].take()).or(output.usage.take());
         *is_error = event["isError"].as_bool().unwrap_or(*is_error);
     }
+}
+
+/// True for what JavaScript takes for true: all that is there and not empty.
+pub(super) fn says_yes(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false)) && *value != 0 && *value != ""
 }
 
 /// The fields of a call, with the id of the call that made it.

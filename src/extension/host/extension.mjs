@@ -385,6 +385,11 @@ export class Extension {
 		if (event.type === "theme_changed") this.screen.redraw();
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
+		if (event.type === "turn_end" || event.type === "agent_before_settle") {
+			// The whole conversation is made ready only for those who look at it.
+			const context = () => this.ask("session.preview", { event: event.type, entries: seen.entries });
+			Object.defineProperty(seen, "context", { enumerable: true, get: context });
+		}
 		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
 		const handlers = this.handlers.get(event.type) ?? [];
 		let failure;

@@ -1,5 +1,6 @@
 //! Extensions: small shell programs that take part in a session of the built binary.
 
+mod boundary;
 mod folder;
 mod hostile;
 mod part;
