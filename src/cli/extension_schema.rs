@@ -180,7 +180,7 @@ const CALLS: &[Row] = &[
         "{value: string|null}",
     ),
     ("auth.progress", "provider: string, message: string", "null"),
-    ("log", "level?: string, message: string", "null"),
+    ("log", "level?: string, message: string, event?: string", "null"),
     ("ui.select", "title: string, options: string[], timeout?: integer", "{value: string|null}"),
     ("ui.confirm", "title: string, message?: string, timeout?: integer", "{confirmed: boolean}"),
     ("ui.input", "title: string, placeholder?: string, timeout?: integer", "{value: string|null}"),

@@ -1,6 +1,7 @@
 //! Extensions: small shell programs that take part in a session of the built binary.
 
 mod boundary;
+mod change;
 mod folder;
 mod hostile;
 mod part;
