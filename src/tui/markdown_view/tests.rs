@@ -81,11 +81,7 @@ fn lists_and_quotes() {
     check("9. a\n\n10. b\n\n    c", 12, &["9. a", "", "10. b", "", "    c"]);
     check("> abc def gh\n>\n> - e", 10, &["│ abc def", "│ gh", "│", "│ - e"]);
     // Blank rows stand where blank lines do.
-    check(
-        "- a\n- b\n  - c\n\n- d\n\n  e\n- f",
-        12,
-        &["- a", "- b", "  - c", "", "- d", "", "  e", "- f"],
-    );
+    check("- a\n- b\n  - c\n\n- d\n\n  e\n- f", 12, &["- a", "- b", "  - c", "", "- d", "", "  e", "- f"]);
     // No room for marks beside the text.
     check("> a b c d", 6, &["a b c", "d"]);
     check("100. ab cd ef", 8, &["100.", "ab cd ef"]);
