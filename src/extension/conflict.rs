@@ -1,29 +1,29 @@
 //! Names that several extensions register. The first in load order has a tool, a flag or an MCP server, the last a
 //! shortcut; commands are told apart by numbers (`runtime::addition`).
 
-use super::Instance;
 use super::registration::Registration;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
-/// Extensions that do not have what they register alone, and what is said of that. `instances` are in load order.
-pub fn conflicts(instances: &[Arc<Instance>]) -> Vec<(Arc<Instance>, String)> {
+/// What is said of names that an extension does not have alone, with its place in `extensions`, which are the paths of
+/// all extensions and what they register, in load order.
+pub fn conflicts(extensions: &[(&Path, Arc<Registration>)]) -> Vec<(usize, String)> {
     let mut holders = HashMap::new();
     let mut found = Vec::new();
-    for instance in instances {
-        for (kind, name) in names(&instance.registration()) {
-            let holder: &mut &Arc<Instance> = holders.entry((kind, name.clone())).or_insert(instance);
-            if Arc::ptr_eq(holder, instance) {
+    for (at, (path, registration)) in extensions.iter().enumerate() {
+        for (kind, name) in names(registration) {
+            let (first, holder) = holders.entry((kind, name.clone())).or_insert((at, path.display()));
+            if *first == at {
                 continue;
             }
-            let path = holder.found.path.display();
             found.push(match kind {
                 SHORTCUT => {
-                    let text = format!("{kind} \"{name}\" takes the place of that of {path}");
-                    *holder = instance;
-                    (instance.clone(), text)
+                    let text = format!("{kind} \"{name}\" takes the place of that of {holder}");
+                    (*first, *holder) = (at, path.display());
+                    (at, text)
                 }
-                _ => (instance.clone(), format!("{kind} \"{name}\" conflicts with {path}")),
+                _ => (at, format!("{kind} \"{name}\" conflicts with {holder}")),
             });
         }
     }

@@ -62,6 +62,12 @@ pub trait Hooks: Send + Sync {
         let _ = cancel;
     }
 
+    /// Called when another session takes the place of one, before handlers are told of it. May wait until `cancel` is
+    /// cancelled.
+    fn renew(self: Arc<Self>, cancel: &CancelToken) {
+        let _ = cancel;
+    }
+
     /// True while handlers are being started that may add to the session.
     fn is_to_come(&self) -> bool {
         false
@@ -307,7 +313,7 @@ impl Hooked {
 }
 
 /// True for what JavaScript takes as true: what is there, and neither 0 nor empty.
-pub(in crate::runtime) fn is_yes(value: &Value) -> bool {
+pub(super) fn is_yes(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != ""
 }
 

@@ -88,6 +88,7 @@ mod sandbox;
 #[cfg(feature = "extensions")]
 mod script_event;
 mod script_extension;
+mod script_session;
 mod sdk;
 mod session;
 #[cfg(feature = "interactive")]

@@ -149,6 +149,14 @@ impl Control {
         self.state().waits.retain(|wait| !wait.is(begun));
     }
 
+    /// Has handlers begin anew for a session that takes the place of another. An abort ends the wait.
+    pub fn renew_hooks(&self) {
+        let hooked = self.hooked();
+        self.wait_for_handlers(&self.0.root, |cancel| {
+            hooked.0.iter().for_each(|hooks| hooks.clone().renew(cancel));
+        });
+    }
+
     /// True while handlers are being started that may add to the session.
     pub fn has_hooks_to_come(&self) -> bool {
         self.hooked().0.iter().any(|hooks| hooks.is_to_come())
