@@ -9,7 +9,7 @@ mod ui;
 use super::connection::{CALL_FAILED, CANCELLED, Connection};
 use super::registration::{Registration, ServerEntry, changes_models};
 use super::request::Answer;
-use super::{Extensions, Instance};
+use super::{Extensions, Instance, provider};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
@@ -175,7 +175,9 @@ fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str
     let fields = Value::Object(params.0.clone());
     let mut faults = Vec::new();
     if method == "register" {
-        check_servers(extensions, instance, &fields).map_err(|fault| Failure::new(INVALID_PARAMS, fault))?;
+        check_servers(extensions, instance, &fields)
+            .and_then(|()| check_virtual_models(extensions, &fields))
+            .map_err(|fault| Failure::new(INVALID_PARAMS, fault))?;
         faults = instance.register(&fields);
         extensions.report_faults(instance, &faults);
     } else {
@@ -189,6 +191,13 @@ fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str
         true => Ok(Value::Null),
         false => Err(Failure::new(INVALID_PARAMS, faults.join("; "))),
     }
+}
+
+/// Refuses virtual models that cannot be used, or have the name of another model.
+fn check_virtual_models(extensions: &Extensions, fields: &Value) -> Result<(), String> {
+    let Some(entries) = fields["virtualModels"].as_array() else { return Ok(()) };
+    let registry = extensions.state().about.services.registry.clone();
+    entries.iter().try_for_each(|entry| provider::virtual_model(entry, &registry).map(drop))
 }
 
 /// Refuses MCP servers that cannot be used, or whose names another extension has.

@@ -1,8 +1,8 @@
 // One extension: what it registers, and the `pi` and `ctx` that it is given.
 
-import { spawn } from "node:child_process";
 import { environment } from "./environment.mjs";
 import { runHandlers, Streaming } from "./events.mjs";
+import { exec } from "./exec.mjs";
 import { getKeybindings } from "./keys.mjs";
 import { modelRegistry, sessionManager } from "./mirror.mjs";
 import { AssistantMessageEventStream, normalizeContext, parseStreamingJson } from "./pi-ai.mjs";
@@ -33,46 +33,6 @@ function streamOf(promise) {
 		(error) => stream.push({ type: "error", reason: "error", error: { role: "assistant", content: [], stopReason: "error", errorMessage: describe(error), timestamp: Date.now() } }),
 	);
 	return stream;
-}
-
-/** Runs a program with its output kept, as a group that ends together. */
-function exec(command, args = [], { cwd = environment.cwd, timeout, signal, maxBuffer = Infinity, env } = {}) {
-	return new Promise((done) => {
-		const child = spawn(command, args, { cwd, env: env ? { ...process.env, ...env } : process.env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-		const output = { stdout: "", stderr: "" };
-		let killed = false;
-		let truncated = false;
-		const end = () => {
-			killed = true;
-			try {
-				process.kill(-child.pid, "SIGTERM");
-				setTimeout(() => {
-					if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, "SIGKILL");
-				}, 2000).unref();
-			} catch {
-				// It has ended already.
-			}
-		};
-		const timer = timeout > 0 ? setTimeout(end, timeout) : undefined;
-		if (signal?.aborted) end();
-		signal?.addEventListener("abort", end, { once: true });
-		for (const name of ["stdout", "stderr"]) {
-			child[name].setEncoding("utf8");
-			child[name].on("data", (chunk) => {
-				if (output[name].length + chunk.length > maxBuffer) {
-					truncated = true;
-					end();
-				} else output[name] += chunk;
-			});
-		}
-		const finish = (code, message = "") => {
-			clearTimeout(timer);
-			signal?.removeEventListener("abort", end);
-			done({ stdout: output.stdout, stderr: output.stderr + message, code, killed, ...(truncated && { truncated }) });
-		};
-		child.on("error", (error) => finish(1, error.message));
-		child.on("close", (code) => finish(code ?? (killed ? 143 : 0)));
-	});
 }
 
 /** What a captured `pi` or `ctx` throws when its session has been left. */
@@ -173,6 +133,11 @@ export class Extension {
 		if (this.mirror.ready) this.screen.change("register", fields);
 	}
 
+	/** As `register`, for what pi may refuse: the caller is to see why. */
+	registerNow(fields) {
+		if (this.mirror.ready) this.peer.ask("register", { extension: this.id, ...fields });
+	}
+
 	unregister(fields) {
 		if (this.mirror.ready) this.screen.change("unregister", fields);
 	}
@@ -181,6 +146,12 @@ export class Extension {
 		const { execute: _, renderCall, renderResult, prepareArguments, reachesTools: __, prepareLoadout: ___, ...fields } = tool;
 		const renders = [renderCall && "call", renderResult && "result"].filter(Boolean);
 		return { ...fields, ...(prepareArguments && { prepares: true }), ...(renders.length > 0 && { renders }) };
+	}
+
+	/** A tool as the reference lists it. */
+	toolInfo({ name, description, parameters, promptGuidelines, exposure, namespace, annotations, sourceInfo }) {
+		const { reachesTools } = this.tools.get(name) ?? {};
+		return { name, description, parameters, promptGuidelines, ...(reachesTools && { reachesTools }), exposure, ...(namespace && { namespace }), annotations, sourceInfo };
 	}
 
 	/** A call that changes something: what is mirrored is asked for again. */
@@ -247,7 +218,7 @@ export class Extension {
 
 	/** The context of one handler: `signal` is aborted when pi gives up waiting for it. */
 	context(signal, extra = {}) {
-		return Object.create(this.base, { ...Object.getOwnPropertyDescriptors({ signal }), ...Object.getOwnPropertyDescriptors(extra) });
+		return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(this.base), ...Object.getOwnPropertyDescriptors({ signal }), ...Object.getOwnPropertyDescriptors(extra) });
 	}
 
 	toolContext(signal, toolCallId) {
@@ -257,8 +228,9 @@ export class Extension {
 				return extension.ask("tools.list").tools.filter((tool) => tool.active);
 			},
 			executeTool: async (name, args, options = {}) => {
-				const { isError, ...result } = await runTool(this, { toolCallId, name, arguments: args }, options.signal ?? signal, options.onUpdate);
-				return { result, isError: isError ?? false };
+				const begun = performance.now();
+				const { isError = false, toolCallId: own, ...result } = await runTool(this, { toolCallId, name, arguments: args }, options.signal ?? signal, options.onUpdate);
+				return { toolCall: { type: "toolCall", id: own, name, arguments: args }, result, isError, durationMs: Math.round(performance.now() - begun) };
 			},
 		});
 	}
@@ -315,8 +287,8 @@ export class Extension {
 			getFlag: (name) => {
 				const flag = this.flags.get(name);
 				if (!flag) return undefined;
-				const given = this.mirror.ready ? this.ask("flags.get", { name }).value : environment.flags[name];
-				return given ?? flag.default;
+				// While it is loaded, the command line is not known to mean it.
+				return (this.mirror.ready ? this.ask("flags.get", { name }).value : undefined) ?? flag.default;
 			},
 			registerMessageRenderer: (customType, renderer) => {
 				this.messageRenderers.set(customType, renderer);
@@ -345,8 +317,9 @@ export class Extension {
 				this.unregister({ providers: [name] });
 			},
 			registerVirtualModel: (model) => {
+				this.registerNow({ virtualModels: [describeVirtual(model)] });
 				this.virtualModels.set(`${model.provider}/${model.id}`, model);
-				this.register({ virtualModels: [describeVirtual(model)] });
+				this.mirror.touch();
 			},
 			unregisterVirtualModel: (provider, id) => {
 				this.virtualModels.delete(`${provider}/${id}`);
@@ -360,7 +333,7 @@ export class Extension {
 			setLabel: (entryId, label) => this.post("session.setLabel", { entryId, label }),
 			exec,
 			getActiveTools: () => [...this.ask("tools.active").names],
-			getAllTools: () => this.ask("tools.list").tools,
+			getAllTools: () => this.ask("tools.list").tools.map((tool) => this.toolInfo(tool)),
 			setActiveTools: (names) => this.post("tools.setActive", { names }),
 			getCommands: () => this.ask("commands.list").commands,
 			getSettings: () => this.ask("settings.get"),
@@ -368,8 +341,7 @@ export class Extension {
 			getThinkingLevel: () => this.mirror.state(this.id).thinkingLevel,
 			setThinkingLevel: (level) => this.post("models.setThinkingLevel", { level }),
 			registerMcpServer: (name, config) => {
-				// pi may refuse it, and the caller is to see why.
-				if (this.mirror.ready) this.peer.ask("register", { extension: this.id, mcpServers: [{ name, config }] });
+				this.registerNow({ mcpServers: [{ name, config }] });
 				this.mcpServers.set(name, config);
 				this.mirror.touch();
 			},
