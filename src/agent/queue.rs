@@ -64,6 +64,15 @@ impl Queue {
         self.take_of(self.waiting.len())
     }
 
+    /// Returns the messages that [`Queue::take`] would take.
+    pub fn peek(&self) -> impl Iterator<Item = &AgentMessage> {
+        let count = match self.mode {
+            QueueMode::All => self.waiting.len(),
+            QueueMode::OneAtATime => 1,
+        };
+        self.waiting.iter().take(count)
+    }
+
     fn take_of(&mut self, most: usize) -> Vec<AgentMessage> {
         let count = match self.mode {
             QueueMode::All => most,

@@ -110,6 +110,11 @@ const CALLS: &[Row] = &[
     ("session.tree", "", "{tree: any, leafId: string|null}"),
     ("session.systemPrompt", "", "{text: string, sections: object}"),
     (
+        "session.preview",
+        "event: string, entries?: object[]",
+        "{contextEntries: object[], contextMessages: object[], llmMessages: object[], pendingMessages: object[], canContinue: boolean}",
+    ),
+    (
         "session.sendMessage",
         "message: {customType: string, content: any, *: any}, triggerTurn?: boolean, deliverAs?: string",
         "null",
@@ -175,7 +180,7 @@ const CALLS: &[Row] = &[
         "{value: string|null}",
     ),
     ("auth.progress", "provider: string, message: string", "null"),
-    ("log", "level?: string, message: string", "null"),
+    ("log", "level?: string, message: string, event?: string", "null"),
     ("ui.select", "title: string, options: string[], timeout?: integer", "{value: string|null}"),
     ("ui.confirm", "title: string, message?: string, timeout?: integer", "{confirmed: boolean}"),
     ("ui.input", "title: string, placeholder?: string, timeout?: integer", "{value: string|null}"),

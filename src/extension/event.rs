@@ -7,7 +7,7 @@ use super::request::Failed;
 use super::{Extensions, Instance, result};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use crate::runtime::hook::{Fold, Hooks};
+use crate::runtime::hook::{Flow, Fold, Hooks};
 use crate::runtime::lent::SERVERS_CHANGED;
 use serde_json::Value;
 use std::sync::{Arc, PoisonError};
@@ -192,8 +192,13 @@ impl Hooks for Extensions {
                 format!("{}: {failed}", instance.found.path.display())
             });
             // The others are told that the session has begun, but not waited for.
-            if (cancel.is_cancelled() && !is_opening) || fold(event, result).is_break() {
+            if cancel.is_cancelled() && !is_opening {
                 return;
+            }
+            match fold(event, result) {
+                Flow::Next => {}
+                Flow::Stop => return,
+                Flow::Fault(why) => self.report(&instance, &name, &why),
             }
         }
     }

@@ -132,7 +132,10 @@ impl Instance {
             config: entry.config.clone(),
             extension_path: extension_path.clone(),
         };
-        self.registration().servers.iter().map(server).collect()
+        let registration = self.registration();
+        // They go with their program.
+        let has_ended = self.state().end.is_some();
+        registration.servers.iter().filter(|_| !has_ended).map(server).collect()
     }
 
     /// True for the one caller that is to report `error`.

@@ -421,7 +421,12 @@ impl Serve for Server {
         let ended = self.group.iter().filter(|instance| instance.has_ended(connection, &end));
         let ended: Vec<_> = ended.collect();
         // One that failed at the start is reported there; one that was shut down is not current.
-        ended.iter().for_each(|instance| self.extensions.clear(instance));
+        for instance in &ended {
+            self.extensions.clear(instance);
+            if !instance.registration().servers.is_empty() {
+                self.extensions.apply_known(instance);
+            }
+        }
         let had_begun = |instance: &&Arc<Instance>| instance.start_ms() > 0 || instance.is_loading();
         if let Some(instance) = ended.into_iter().find(had_begun) {
             self.extensions.report(instance, "exit", &end);

@@ -14,7 +14,7 @@ pub struct StreamOptions {
     /// The resolved key, which is never printed.
     pub api_key: Option<Secret>,
     /// Added to the protocol's headers; `None` removes a header.
-    pub headers: Vec<(String, Option<String>)>,
+    pub headers: Vec<Header>,
     /// Variables of the credential, which override the process environment.
     pub env: Vec<(String, String)>,
     /// Credentials and endpoint of a request to AWS.
@@ -43,8 +43,15 @@ pub struct StreamOptions {
     pub outside: Option<Arc<dyn Outside>>,
 }
 
+/// Name and value of a header; `None` removes the header.
+pub type Header = (String, Option<String>);
+
 /// Sees what goes to a server and what comes back. Called on the thread of the request.
 pub trait Tap: Debug + Send + Sync {
+    /// The headers to send in place of the configured ones; `None` to send those. `None` as a value removes a
+    /// header. Called once for a request and its retries.
+    fn headers(&self, configured: &[Header]) -> Option<Vec<Header>>;
+
     /// True if bodies are to be passed to [`Self::body`].
     fn wants_body(&self) -> bool;
 

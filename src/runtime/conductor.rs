@@ -1,6 +1,7 @@
 //! The session as the [`Host`] of the agent's loop: stores messages, notifies listeners, decides what comes
 //! next.
 
+use super::boundary::Turn;
 use super::checkpoint;
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
@@ -62,6 +63,7 @@ pub(super) struct Conductor<'a> {
     pub system_prompt: Option<String>,
     /// Turns of the run.
     pub turns: u64,
+    pub turn: Turn,
     /// True before the first request. Steering messages that arrived after the prompt then stay queued until
     /// the second request.
     pub is_first: bool,
@@ -141,12 +143,9 @@ impl Conductor<'_> {
         if self.output_retries >= outcome::RETRIES_MAX || !outcome::is_whole(answer) {
             return None;
         }
-        {
-            // Queued messages go first; their answer will then be the last one.
-            let queues = self.control.queues();
-            if !queues.steering.is_empty() || !queues.follow_up.is_empty() {
-                return None;
-            }
+        // Queued messages go first; their answer will then be the last one.
+        if self.control.has_queued() {
+            return None;
         }
         let fault = wanted.check(&outcome::text(answer)).err()?;
         self.output_retries += 1;
@@ -196,20 +195,25 @@ impl Host for Conductor<'_> {
         match event {
             AgentEvent::MessageStart { message } => self.emit_queues(message)?,
             AgentEvent::MessageEnd { message } => {
-                self.control.log().append_message(message)?;
+                let entry = self.control.log().append_message(message)?;
+                self.turn.follow(message, entry.id);
                 self.compaction.saw(message);
             }
             AgentEvent::TurnEnd { .. } => self.control.sync_turn(),
             _ => {}
         }
         (self.listener)(&Event::Agent(*event))?;
-        let turn = self.turns;
-        if matches!(event, AgentEvent::TurnEnd { .. }) {
-            self.turns += 1;
+        match event {
+            AgentEvent::AgentStart => self.turns = 0,
+            AgentEvent::TurnEnd { .. } => {
+                self.turns += 1;
+                self.control.write_after_turn(self.listener)?;
+            }
+            _ => {}
         }
+        let turn = self.turns;
         let more = || match event {
             AgentEvent::TurnStart => json!({"turnIndex": turn, "timestamp": now_ms()}),
-            AgentEvent::TurnEnd { .. } => json!({"turnIndex": turn}),
             _ => Value::Null,
         };
         self.hooked.event(&Event::Agent(*event), more, self.cancel);
@@ -268,7 +272,12 @@ impl Host for Conductor<'_> {
         }
     }
 
-    fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
+    fn after_turn(
+        &mut self,
+        answer: &Arc<AssistantMessage>,
+        results: &[AgentMessage],
+    ) -> Result<AfterTurn, Fatal> {
+        let goes_on = self.end_turn(answer, results)?;
         let verdict = self.control.guard().turn_ended(answer, results, !results.is_empty());
         match verdict {
             Verdict::Go => {}
@@ -279,10 +288,10 @@ impl Host for Conductor<'_> {
             }
             Verdict::End(reason) => {
                 *self.ended_by = Some(reason);
-                return AfterTurn::End;
+                return Ok(AfterTurn::End);
             }
         }
-        AfterTurn::Natural
+        Ok(if goes_on { AfterTurn::Continue } else { AfterTurn::Natural })
     }
 
     fn will_retry(&mut self, _: &AssistantMessage, failure: Option<&StreamError>) -> bool {

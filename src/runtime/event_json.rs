@@ -414,14 +414,17 @@ pub fn name(event: &Event<'_>) -> Option<&'static str> {
             AgentEvent::AgentStart => "agent_start",
             AgentEvent::AgentEnd { .. } => "agent_end",
             AgentEvent::TurnStart => "turn_start",
-            AgentEvent::TurnEnd { .. } => "turn_end",
             AgentEvent::MessageStart { .. } => "message_start",
             AgentEvent::MessageUpdate { .. } => "message_update",
             AgentEvent::ToolStart { .. } => "tool_execution_start",
             AgentEvent::ToolUpdate { .. } => "tool_execution_update",
             AgentEvent::ToolEnd { .. } => "tool_execution_end",
-            // Told where a message can still be changed.
-            AgentEvent::MessageEnd { .. } | AgentEvent::PromptProgress { .. } => return None,
+            // Told where a message can still be changed, and a turn be added to.
+            AgentEvent::MessageEnd { .. }
+            | AgentEvent::TurnEnd { .. }
+            | AgentEvent::PromptProgress { .. } => {
+                return None;
+            }
         },
         _ => return None,
     })

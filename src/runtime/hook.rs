@@ -16,11 +16,21 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Takes the result of a handler, or why it has none, and may change the event for the handlers that follow.
-pub type Fold<'a> = &'a mut dyn FnMut(&mut Value, Result<Value, String>) -> ControlFlow<()>;
+pub type Fold<'a> = &'a mut dyn FnMut(&mut Value, Result<Value, String>) -> Flow;
+
+/// What follows the result of a handler.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next handler is asked.
+    Next,
+    /// No further handler is asked.
+    Stop,
+    /// The result cannot be used, for this reason: it is reported, and the next handler is asked.
+    Fault(String),
+}
 
 /// A group of handlers.
 pub trait Hooks: Send + Sync {
@@ -99,7 +109,7 @@ impl Hooked {
         for hooks in self.0.iter().filter(|hooks| hooks.wants(name)) {
             hooks.ask(&mut event, cancel, &mut |event, result| {
                 let flow = fold(event, result);
-                is_over |= flow.is_break();
+                is_over |= flow == Flow::Stop;
                 flow
             });
             if is_over {
@@ -110,7 +120,7 @@ impl Hooked {
     }
 
     pub fn tell(&self, name: &str, fields: impl FnOnce() -> Value, cancel: &CancelToken) {
-        self.ask(name, fields, cancel, &mut |_, _| ControlFlow::Continue(()));
+        self.ask(name, fields, cancel, &mut |_, _| Flow::Next);
     }
 
     /// Asks whether something may happen. False if a handler cancels it.
@@ -119,9 +129,9 @@ impl Hooked {
         self.ask(name, fields, cancel, &mut |_, result| match result {
             Ok(result) if is_yes(&result["cancel"]) => {
                 is_cancelled = true;
-                ControlFlow::Break(())
+                Flow::Stop
             }
-            _ => ControlFlow::Continue(()),
+            _ => Flow::Next,
         });
         !is_cancelled
     }
@@ -157,7 +167,7 @@ impl Hooked {
             {
                 event["message"] = changed;
             }
-            ControlFlow::Continue(())
+            Flow::Next
         });
         let changed = event.and_then(|mut event| read(event["message"].take()));
         changed.unwrap_or(message)
@@ -192,7 +202,7 @@ impl Hooked {
                 event["messages"] = changed;
                 is_changed = true;
             }
-            ControlFlow::Continue(())
+            Flow::Next
         });
         event.filter(|_| is_changed).and_then(|mut event| read(event["messages"].take()))
     }
@@ -219,30 +229,30 @@ impl Hooked {
                 let is_empty = result.as_array().map_or(result.is_null(), Vec::is_empty);
                 if !is_empty && !result.is_object() {
                     refusal = Some(failed(&format_args!("it answered {result}, which is no decision")));
-                    return ControlFlow::Break(());
+                    return Flow::Stop;
                 }
                 if is_yes(&result["block"]) {
                     let reason = result["reason"].as_str().filter(|reason| !reason.is_empty());
                     let reason = reason.unwrap_or("Tool execution was blocked by an extension");
                     let terminate = result["terminate"] == true;
                     refusal = Some(Refusal { reason: reason.to_owned(), terminate });
-                    return ControlFlow::Break(());
+                    return Flow::Stop;
                 }
                 match result.get_mut("input").map(Value::take) {
-                    None | Some(Value::Null) => ControlFlow::Continue(()),
+                    None | Some(Value::Null) => Flow::Next,
                     Some(input @ Value::Object(_)) => {
                         event["input"] = input;
-                        ControlFlow::Continue(())
+                        Flow::Next
                     }
                     Some(other) => {
                         refusal = Some(failed(&format_args!("its \"input\" is {other}, not an object")));
-                        ControlFlow::Break(())
+                        Flow::Stop
                     }
                 }
             }
             Err(why) => {
                 refusal = Some(failed(&why));
-                ControlFlow::Break(())
+                Flow::Stop
             }
         });
         match (refusal, event) {
@@ -283,7 +293,7 @@ impl Hooked {
                 let known = ["content", "details", "structuredContent", "isError", "usage"];
                 event.extend(result.into_iter().filter(|(name, _)| known.contains(&&**name)));
             }
-            ControlFlow::Continue(())
+            Flow::Next
         });
         let Some(mut event) = event else { return };
         if let Some(content) = read::<Vec<Block>>(event["content"].take()) {

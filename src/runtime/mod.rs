@@ -4,6 +4,7 @@ pub mod addition;
 pub mod approval;
 mod aside;
 mod ask;
+mod boundary;
 pub mod cache_miss;
 pub mod cache_warming;
 pub mod checkpoint;

@@ -111,31 +111,42 @@ impl Control {
         stream.finish().0
     }
 
-    /// Gives a message to the session: queued during a run; else it starts one if `triggers`, or joins the
-    /// conversation.
+    /// Gives a message to the session: queued or held during a run; else it starts one if `triggers`, or joins
+    /// the conversation.
     pub fn send(&self, message: AgentMessage, delivery: Delivery, triggers: bool) -> Result<(), String> {
-        let streaming = match delivery {
-            Delivery::NextTurn => {
-                self.state().next_turn.push(message);
+        let is_running = {
+            let mut state = self.state();
+            let is_running = state.is_running();
+            match delivery {
+                Delivery::NextTurn => {
+                    state.next_turn.push(message);
+                    return Ok(());
+                }
+                // No message may stand between a call and its result.
+                Delivery::AfterTurn if is_running => {
+                    state.after_turn.push(message);
+                    return Ok(());
+                }
+                Delivery::AfterTurn | Delivery::Now(_) => is_running,
+            }
+        };
+        if let Delivery::Now(streaming) = delivery {
+            if is_running {
+                let ui = self.ui();
+                let mut emit = |event: &Event<'_>| {
+                    if let Some(ui) = &ui {
+                        ui.event(event);
+                    }
+                };
+                match streaming {
+                    Streaming::Steer => self.queue().steer(message, &mut emit),
+                    Streaming::FollowUp => self.queue().follow_up(message, &mut emit),
+                }
                 return Ok(());
             }
-            Delivery::Now(streaming) => streaming,
-        };
-        if self.state().is_running() {
-            let ui = self.ui();
-            let mut emit = |event: &Event<'_>| {
-                if let Some(ui) = &ui {
-                    ui.event(event);
-                }
-            };
-            match streaming {
-                Streaming::Steer => self.queue().steer(message, &mut emit),
-                Streaming::FollowUp => self.queue().follow_up(message, &mut emit),
+            if triggers {
+                return self.hand_over(Task::Prompt(message, streaming));
             }
-            return Ok(());
-        }
-        if triggers {
-            return self.hand_over(Task::Prompt(message, streaming));
         }
         // At once, so that what the sender appends next comes after it.
         self.log().append_message(&message).map_err(|error| error.to_string())?;

@@ -5,6 +5,7 @@
 //!
 //! The session belongs to one thread, which runs prompts. Other threads use its [`Control`].
 
+use super::boundary::Turn;
 use super::checkpoint;
 use super::compaction::{self, Compactor, Moment, NotCompacted};
 use super::conductor::Conductor;
@@ -187,6 +188,7 @@ impl Session {
                 None => limit,
             });
         }
+        let outcome = outcome.and_then(|()| self.control.write_after_turn(listener));
         let outcome = match (outcome, &self.ended_by) {
             (Ok(()), Some(reason)) => listener(&Event::LimitReached { reason }),
             (outcome, _) => outcome,
@@ -264,6 +266,7 @@ impl Session {
             looking: HashMap::new(),
             system_prompt: preparation.system_prompt,
             turns: 0,
+            turn: Turn::default(),
             attempt: 0,
             output_retries: 0,
             is_reminded: false,
@@ -289,6 +292,8 @@ impl Session {
                 && let Some(reminder) = conductor.todo_reminder(&agent)
             {
                 Input::Queued(vec![reminder])
+            } else if !cancel.is_cancelled() && !self.control.has_queued() && conductor.before_settle()? {
+                Input::Continue
             } else if ticket.finish(cancel.is_cancelled())? {
                 return Ok(());
             } else {

@@ -1,6 +1,7 @@
 //! Shell commands of the user. Several may run at once, also during a run of the agent.
 
 use super::control::Control;
+use super::hook::Flow;
 use crate::agent::message::{AgentMessage, BashExecution};
 use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
@@ -11,7 +12,6 @@ use crate::tools::plain::{Decoder, Sink};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Maximum number of the user's commands that run at once.
@@ -93,8 +93,8 @@ impl Shell {
                     .map_err(|error| error.to_string())
             });
             match (&asked, &changed) {
-                (Ok(None), None) => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(()),
+                (Ok(None), None) => Flow::Next,
+                _ => Flow::Stop,
             }
         });
         if let Some(result) = asked.map_err(Fatal)? {

@@ -5,6 +5,7 @@
 
 use super::config::Config;
 use super::control::Parts;
+use super::hook::Flow;
 use super::session::Session;
 use super::todo;
 use super::ui::{Change, Problem};
@@ -14,7 +15,6 @@ use crate::session::entry::Body;
 pub use crate::session::upkeep::ImportedCopy;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use serde_json::Value;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -262,7 +262,7 @@ impl Session {
         let mut found = Found::default();
         let fields = || json!({"cwd": cwd.to_string_lossy(), "reason": reason});
         let mut fold = |_: &mut Value, result: Result<Value, String>| {
-            let Ok(result) = result else { return ControlFlow::Continue(()) };
+            let Ok(result) = result else { return Flow::Next };
             let lists = [
                 ("skillPaths", &mut found.skills),
                 ("promptPaths", &mut found.prompts),
@@ -272,7 +272,7 @@ impl Session {
                 let paths = result[name].as_array().into_iter().flatten().filter_map(Value::as_str);
                 list.extend(paths.map(|path| cwd.join(path).to_string_lossy().into_owned()));
             }
-            ControlFlow::Continue(())
+            Flow::Next
         };
         control.wait_for_handlers(control.root(), |cancel| {
             control.hooked().ask("resources_discover", fields, cancel, &mut fold);

@@ -1,14 +1,14 @@
 //! Tells hooks of the requests to providers, and lets them change the body.
 
-use super::hook::Hooked;
+use super::hook::{Flow, Hooked};
 use crate::base::cancel::CancelToken;
 use crate::base::json::{self, json};
 use crate::llm::model::Model;
-use crate::llm::options::Tap;
+use crate::llm::options::{Header, Tap};
 use serde_json::{Map, Value};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
+const HEADERS: &str = "before_provider_headers";
 const BODY: &str = "before_provider_request";
 const ANSWER: &str = "after_provider_response";
 const EVENT: &str = "provider_stream_event";
@@ -30,7 +30,7 @@ impl HookTap {
     /// A tap for requests to `model`; none if nobody wants to know of them.
     pub fn of(hooked: &Hooked, model: &Arc<Model>, cancel: &CancelToken) -> Option<Arc<dyn Tap>> {
         let takes_events = hooked.wants(EVENT);
-        if !takes_events && !hooked.wants(BODY) && !hooked.wants(ANSWER) {
+        if !takes_events && ![HEADERS, BODY, ANSWER].iter().any(|event| hooked.wants(event)) {
             return None;
         }
         let (hooked, model, cancel) = (hooked.clone(), model.clone(), cancel.clone());
@@ -39,6 +39,34 @@ impl HookTap {
 }
 
 impl Tap for HookTap {
+    fn headers(&self, configured: &[Header]) -> Option<Vec<Header>> {
+        let mut changed = None;
+        let fields = || {
+            let headers = configured.iter().map(|(name, value)| (name.clone(), json!(value)));
+            json!({"headers": headers.collect::<Map<_, Value>>()})
+        };
+        self.hooked.ask(HEADERS, fields, &self.cancel, &mut |event, result| {
+            let mut result = result.unwrap_or_default();
+            let Some(headers) = result.get_mut("headers").filter(|headers| !headers.is_null()) else {
+                return Flow::Next;
+            };
+            let headers = headers.take();
+            let read = |(name, value): (&String, &Value)| match value {
+                Value::Null => Some((name.clone(), None)),
+                value => Some((name.clone(), Some(value.as_str()?.to_owned()))),
+            };
+            match headers.as_object().and_then(|headers| headers.iter().map(read).collect()) {
+                Some(read) => {
+                    changed = Some(read);
+                    event["headers"] = headers;
+                    Flow::Next
+                }
+                None => Flow::Fault("\"headers\" must be an object of strings and nulls".into()),
+            }
+        });
+        changed
+    }
+
     fn wants_body(&self) -> bool {
         self.hooked.wants(BODY)
     }
@@ -54,7 +82,7 @@ impl Tap for HookTap {
                     event["payload"] = payload;
                     is_changed = true;
                 }
-                ControlFlow::Continue(())
+                Flow::Next
             })?;
         match event["payload"].take() {
             Value::Object(payload) if is_changed => Some(payload),

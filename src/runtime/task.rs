@@ -18,6 +18,8 @@ pub enum Streaming {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Now(Streaming),
+    /// When the turn under way ends, without a request of its own.
+    AfterTurn,
     /// With the next prompt.
     NextTurn,
 }

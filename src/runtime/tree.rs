@@ -7,7 +7,7 @@
 use super::compaction::{self, NotCompacted};
 use super::control::{Control, Tree};
 use super::event::Listener;
-use super::hook::is_yes;
+use super::hook::{Flow, is_yes};
 use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
 use super::todo;
@@ -21,7 +21,6 @@ use crate::session::compaction::branch::{self, Branch};
 use crate::session::compaction::prompt;
 use crate::session::entry::{Body, BranchSummary, Entry};
 use serde_json::Value;
-use std::ops::ControlFlow;
 
 /// Options of a move in the tree.
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,7 +188,7 @@ impl Asked {
             let result = result.unwrap_or_default();
             if is_yes(&result["cancel"]) {
                 is_cancelled = true;
-                return ControlFlow::Break(());
+                return Flow::Stop;
             }
             if let Some(text) = result["summary"]["summary"].as_str().filter(|_| how.summarize) {
                 summary = Some(BranchSummary {
@@ -206,7 +205,7 @@ impl Asked {
             instructions = text("customInstructions").or(instructions.take());
             label = text("label").or(label.take());
             replaces = result["replaceInstructions"].as_bool().or(replaces);
-            ControlFlow::Continue(())
+            Flow::Next
         });
         self.summary = summary;
         self.instructions = instructions.or(self.instructions.take());

@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod compaction;
 pub mod context;
 mod conversation;
+pub mod draft;
 pub mod entry;
 mod error;
 pub mod export;

@@ -86,6 +86,7 @@ mod rpc;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 #[cfg(feature = "extensions")]
+mod script_event;
 mod script_extension;
 mod sdk;
 mod session;

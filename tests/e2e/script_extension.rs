@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// `PATH` with a Node that runs the host, or nothing and a line that says so.
-fn path_with_node(test: &str) -> Option<OsString> {
+pub fn path_with_node(test: &str) -> Option<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let check =
         "import * as m from 'node:module'; process.exit(m.registerHooks && m.stripTypeScriptTypes ? 0 : 1)";
@@ -29,20 +29,20 @@ fn path_with_node(test: &str) -> Option<OsString> {
     std::env::join_paths(folders).ok()
 }
 
-fn install(world: &World, name: &str, text: &str) {
+pub fn install(world: &World, name: &str, text: &str) {
     let path = world.agent_dir().join("extensions").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
-fn client(world: &World, path: &OsString) -> Client {
+pub fn client(world: &World, path: &OsString) -> Client {
     let mut pi = world.pi().words("--mode rpc --model mock/m1").env("PATH", path);
     let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
     client.set_patience(PATIENCE);
     client
 }
 
-fn until(client: &mut Client, kind: &str) -> Value {
+pub fn until(client: &mut Client, kind: &str) -> Value {
     let events = client.events_until(kind).unwrap_or_else(|error| panic!("no {kind}: {error}"));
     events.last().unwrap().clone()
 }

@@ -79,6 +79,8 @@ pub struct Refusal {
 pub enum AfterTurn {
     /// Continue if there are tool results, steering or follow-up messages.
     Natural,
+    /// Continue in any case.
+    Continue,
     End,
 }
 
@@ -157,9 +159,14 @@ pub trait Host {
         false
     }
 
-    fn after_turn(&mut self, message: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
+    /// Called before each `TurnEnd`. A failed answer ends the run whatever this returns.
+    fn after_turn(
+        &mut self,
+        message: &Arc<AssistantMessage>,
+        results: &[AgentMessage],
+    ) -> Result<AfterTurn, Fatal> {
         let _ = (message, results);
-        AfterTurn::Natural
+        Ok(AfterTurn::Natural)
     }
 
     /// True if a later run will retry the failed answer `message`.
@@ -204,7 +211,7 @@ pub fn run(
         let Answer { message, failure } = answer(agent, host, cancel)?;
         added.push(AgentMessage::Assistant(message.clone()));
         if matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
-            host.after_turn(&message, &[]);
+            host.after_turn(&message, &[])?;
             host.event(&AgentEvent::TurnEnd { message: &message, tool_results: &[] })?;
             let will_retry = host.will_retry(&message, failure.as_ref());
             host.event(&AgentEvent::AgentEnd { messages: &added, will_retry })?;
@@ -212,7 +219,7 @@ pub fn run(
         }
         let batch = batch::run(agent, &message, host, cancel)?;
         added.extend(batch.results.iter().cloned());
-        let next = host.after_turn(&message, &batch.results);
+        let next = host.after_turn(&message, &batch.results)?;
         host.event(&AgentEvent::TurnEnd { message: &message, tool_results: &batch.results })?;
         if next == AfterTurn::End {
             break;
@@ -222,7 +229,7 @@ pub fn run(
             continue;
         }
         pending = host.follow_up();
-        if pending.is_empty() {
+        if pending.is_empty() && next != AfterTurn::Continue {
             break;
         }
     }

@@ -459,9 +459,8 @@ fn headers(
 ) -> Result<Vec<(String, Option<String>)>, String> {
     let mut headers: Vec<(String, Option<String>)> = Vec::new();
     let mut set = |name: &str, value: Option<String>| {
-        let name = name.to_ascii_lowercase();
-        headers.retain(|(known, _)| *known != name);
-        headers.push((name, value));
+        headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        headers.push((name.to_owned(), value));
     };
     let bearer = found.key.as_ref().map(|key| format!("Bearer {}", key.expose()));
     if let Some(Placement::Header(name)) = row.map(|row| row.placement) {

@@ -215,6 +215,10 @@ fn check_servers(extensions: &Extensions, instance: &Instance, fields: &Value) -
 fn log(extensions: &Extensions, instance: &Instance, params: &Params) -> Answer {
     let message = params.text("message")?.to_owned();
     let severity = severity(params.optional_text("level")?)?;
+    if let Some(event) = params.optional_text("event")? {
+        extensions.report(instance, event, &message);
+        return Ok(Value::Null);
+    }
     match extensions.control.get().and_then(Control::ui) {
         Some(ui) => {
             let message = format!("{}: {message}", instance.found.name);

@@ -51,13 +51,19 @@ impl Call<'_> {
                 let message = custom_message(params.required("message")?).ok_or_else(|| {
                     Failure::new(INVALID_PARAMS, "\"message\" must have a \"customType\" and a \"content\"")
                 })?;
+                let triggers = params.optional("triggerTurn")?;
                 let delivery = match params.optional_text("deliverAs")? {
                     Some("nextTurn") => Delivery::NextTurn,
+                    _ if triggers == Some(false) => Delivery::AfterTurn,
                     Some("followUp") => Delivery::Now(Streaming::FollowUp),
                     _ => Delivery::Now(Streaming::Steer),
                 };
-                control.send(message, delivery, params.flag("triggerTurn")?).map_err(failed)?;
+                control.send(message, delivery, triggers == Some(true)).map_err(failed)?;
                 Ok(Value::Null)
+            }
+            "preview" => {
+                let entries = params.get("entries").cloned().unwrap_or_else(|| json!([]));
+                control.preview(params.text("event")?, &entries).map_err(failed)
             }
             "sendUserMessage" => self.send_user_message(),
             "appendEntry" => {

@@ -1,11 +1,5 @@
 // How the handlers of one extension make one answer to an event: each sees what the ones before changed.
 
-const BOUNDARY = (event, handled) => {
-	const entries = handled.flatMap((result) => result.entries ?? []);
-	const go = handled.findLast((result) => result.continue !== undefined)?.continue;
-	return { ...(entries.length > 0 && { entries }), ...(go !== undefined && { continue: go }) };
-};
-
 const last = (event, handled) => handled.at(-1) ?? {};
 const stopAtCancel = { until: (result) => result.cancel, answer: (event, handled) => handled.find((result) => result.cancel) ?? last(event, handled) };
 
@@ -23,6 +17,9 @@ const inPlace = (field, rest = () => ({})) => ({
 	before: (event) => JSON.stringify(event[field]),
 	answer: (event, handled, before) => ({ ...rest(event, handled), ...(JSON.stringify(event[field]) !== before && { [field]: event[field] }) }),
 });
+
+/** Entries that handlers propose, by a result or in place, and whether a request follows. */
+const BOUNDARY = { apply: chain("entries", "continue").apply, ...inPlace("entries", chain("continue").answer) };
 
 const lists = (...fields) => ({
 	answer: (event, handled) => Object.fromEntries(fields.map((field) => [field, handled.flatMap((result) => result[field] ?? [])]).filter(([, list]) => list.length > 0)),
@@ -56,8 +53,8 @@ const RULES = {
 			return { ...(messages.length > 0 && { message: messages[0], messages }), ...(isChanged && { systemPrompt: prompt }) };
 		},
 	},
-	turn_end: { answer: BOUNDARY },
-	agent_before_settle: { answer: BOUNDARY },
+	turn_end: BOUNDARY,
+	agent_before_settle: BOUNDARY,
 	message_end: chain("message"),
 	context: chain("messages"),
 	context_with_system: chain("messages"),

@@ -161,14 +161,16 @@ export class Extension {
 		return this.peer.call(method, { extension: this.id, ...params }).finally(() => this.mirror.touch());
 	}
 
-	/** As `change`, where the interface gives nothing back: a failure is logged. */
+	/** As `change`, where the interface gives nothing back: a failure is reported, with the name of the method as the reference has it. */
 	post(method, params) {
-		this.change(method, params).catch((error) => this.fail(method, error));
+		const name = method.slice(method.indexOf(".") + 1).replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+		this.change(method, params).catch((error) => this.fail(name, error));
 	}
 
-	fail(what, error) {
+	/** Reports an error of the extension at an event, or at something else. */
+	fail(event, error) {
 		console.error(error?.stack ?? error);
-		this.peer.call("log", { extension: this.id, level: "error", message: `${what}: ${describe(error)}` }).catch(() => {});
+		this.peer.call("log", { extension: this.id, level: "error", event, message: describe(error) }).catch(() => {});
 	}
 
 	ask(method, params) {
@@ -209,7 +211,7 @@ export class Extension {
 			abort: () => this.post("session.abort"),
 			shutdown: () => this.post("session.shutdown"),
 			compact: ({ customInstructions, onComplete, onError } = {}) => {
-				this.change("session.compact", { customInstructions }).then(onComplete, (error) => (onError ? onError(error) : this.fail("session.compact", error)));
+				this.change("session.compact", { customInstructions }).then(onComplete, (error) => (onError ? onError(error) : this.fail("compact", error)));
 			},
 		};
 	}
@@ -387,17 +389,22 @@ export class Extension {
 		if (event.type === "theme_changed") this.screen.redraw();
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
+		if (event.type === "turn_end" || event.type === "agent_before_settle") {
+			// The whole conversation is made ready only for those who look at it.
+			const context = () => this.ask("session.preview", { event: event.type, entries: seen.entries });
+			Object.defineProperty(seen, "context", { enumerable: true, get: context });
+		}
 		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
 		const handlers = this.handlers.get(event.type) ?? [];
 		let failure;
 		const failed = (error) => {
-			if (failure || STREAMS.has(event.type)) this.fail(`a handler of ${event.type}`, error);
+			if (failure || STREAMS.has(event.type)) this.fail(event.type, error);
 			failure ??= error;
 		};
 		const answer = await runHandlers(seen, handlers, this.context(signal), failed);
 		const empty = answer === null || Object.keys(answer).length === 0;
 		if (failure && empty && !STREAMS.has(event.type)) throw failure;
-		if (failure && !empty) this.fail(`a handler of ${event.type}`, failure);
+		if (failure && !empty) this.fail(event.type, failure);
 		return event.type === "user_bash" && answer?.operations ? this.runFor(event, answer.operations, signal) : answer;
 	}
 

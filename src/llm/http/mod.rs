@@ -154,6 +154,8 @@ pub(crate) struct Request<'a> {
     pub direct: bool,
     /// True if logs must show neither of the two bodies.
     pub private: bool,
+    /// True to send no `user-agent` where `headers` have none.
+    pub is_unnamed: bool,
 }
 
 impl<'a> Request<'a> {
@@ -170,6 +172,7 @@ impl<'a> Request<'a> {
             env: &[],
             direct: false,
             private: false,
+            is_unnamed: false,
         }
     }
 }
@@ -346,6 +349,9 @@ impl Client {
             self.0.agent.configure_request(wire).proxy(proxy.cloned()).timeout_global(request.timeout);
         if fresh {
             config = config.max_idle_age(Duration::ZERO);
+        }
+        if request.is_unnamed {
+            config = config.user_agent("");
         }
         config.build()
     }

@@ -12,7 +12,7 @@ use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
 use crate::llm::message::{AssistantMessage, now_ms};
 use crate::llm::model::Model;
-use crate::llm::options::{StreamOptions, Tap};
+use crate::llm::options::{Header, StreamOptions, Tap};
 use crate::llm::protocol::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
 use crate::llm::secret::EventHider;
 use crate::llm::size;
@@ -164,6 +164,8 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
 /// Sends the request of a wire protocol and decodes the answer.
 fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
     let Job { model, context, options, .. } = job;
+    let retouched = retouched(job, secrets);
+    let options = retouched.as_ref().unwrap_or(options);
     let HttpRequest { url, mut headers, mut body } = protocol.request(model, context, options)?;
     if let Some(tap) = options.tap.as_ref().filter(|tap| tap.wants_body())
         && let Some(changed) = tap.body(&body.to_bytes()?)
@@ -204,6 +206,10 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             long,
             secrets: secrets.clone(),
             env: &options.env,
+            is_unnamed: options
+                .headers
+                .iter()
+                .any(|(name, value)| value.is_none() && name.eq_ignore_ascii_case("user-agent")),
             ..Request::new(&url)
         };
         let sent = job.client.send(&request, &job.stop);
@@ -265,6 +271,41 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     outlet.flush()?;
     rest.drain();
     Ok(())
+}
+
+/// The options with the headers that the tap makes of the configured ones; `None` if these stay.
+fn retouched(job: &Job, secrets: &mut Secrets) -> Option<StreamOptions> {
+    let Job { model, options, .. } = job;
+    let tap = options.tap.as_ref()?;
+    let of_model = model.headers.iter().flatten();
+    let of_model = of_model.map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)));
+    let mut configured: Vec<Header> = Vec::new();
+    for header in of_model.chain(options.headers.iter().cloned()) {
+        put(&mut configured, header);
+    }
+    let values = configured.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    secrets.add_headers(&values.collect::<Vec<_>>());
+    let shown =
+        |(name, value): &Header| (name.clone(), value.as_ref().map(|value| secrets.hide(value).into_owned()));
+    let shown: Vec<Header> = configured.iter().map(shown).collect();
+    let mut headers = Vec::new();
+    for header in tap.headers(&shown)? {
+        // A secret that came back as it was shown stays.
+        let at = shown.iter().position(|known| *known == header);
+        put(&mut headers, at.and_then(|at| configured.get(at)).cloned().unwrap_or(header));
+    }
+    for (name, _) in configured {
+        if !headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) {
+            headers.push((name, None));
+        }
+    }
+    Some(StreamOptions { headers, ..StreamOptions::clone(options) })
+}
+
+/// Adds a header, in place of one with its name.
+fn put(headers: &mut Vec<Header>, header: Header) {
+    headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&header.0));
+    headers.push(header);
 }
 
 /// The error for an answer with an error status, and the start of its body.

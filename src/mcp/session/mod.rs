@@ -211,10 +211,14 @@ impl Mcp {
         let registered = self.control.registered_servers();
         {
             let mut inside = self.inside();
-            if inside.seen != registered {
-                inside.registered.clone_from(&registered);
-                inside.seen = registered;
-            }
+            let seen = std::mem::replace(&mut inside.seen, registered);
+            let changed = std::mem::take(&mut inside.registered);
+            // What the user has changed holds until the extension gives that server another form.
+            let now = inside.seen.iter().map(|server| {
+                let is_its = |one: &&RegisteredServer| one.name == server.name && seen.contains(server);
+                changed.iter().find(is_its).unwrap_or(server).clone()
+            });
+            inside.registered = now.collect();
             loaded.register(&inside.registered);
         }
         loaded.errors.into_iter().for_each(|error| self.tell_once(error));

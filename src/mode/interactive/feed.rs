@@ -249,6 +249,17 @@ fn news(event: &Event<'_>) -> Option<News> {
             let mut entry = serde_json::to_value(entry).ok()?;
             match entry["type"].as_str()? {
                 "custom" => News::EntryAppended(entry),
+                // The end of a turn appends messages and compactions that no other event tells of.
+                "custom_message" => {
+                    entry["role"] = "custom".into();
+                    News::MessageStarted(serde_json::from_value(entry).ok()?)
+                }
+                "compaction" => News::CompactionEnded {
+                    summary: Some((entry["summary"].as_str()?.to_owned(), entry["tokensBefore"].as_u64()?)),
+                    usage: None,
+                    aborted: false,
+                    error: None,
+                },
                 "usage" if entry["kind"] == cache_warming::KIND => {
                     News::CacheWarmed(serde_json::from_value(entry["usage"].take()).ok()?)
                 }

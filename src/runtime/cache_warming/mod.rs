@@ -24,9 +24,9 @@ use crate::llm::limits;
 use crate::llm::message::{Extra, StopReason, Usage, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, Resend};
+use crate::runtime::hook::Flow;
 use crate::session::entry::UsageRecord;
 use estimate::{UNPRICED, delay_ms, is_repeatable, lifetime_ms};
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -353,7 +353,7 @@ impl Control {
                 Some("stop") => Some(false),
                 _ => decided,
             };
-            ControlFlow::Continue(())
+            Flow::Next
         });
         decided.unwrap_or(estimate.pays())
     }

@@ -10,7 +10,7 @@ use crate::llm::message::{Block, Content, Usage, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
 use crate::runtime::event::Reason;
-use crate::runtime::hook::is_yes;
+use crate::runtime::hook::{Flow, is_yes};
 use crate::runtime::summary::{Failure, Summarizer, Summary, Task};
 use crate::session::Notice;
 use crate::session::compaction::{
@@ -22,7 +22,6 @@ use crate::session::index::Kind;
 use crate::tools::artifact;
 use serde::Deserialize;
 use serde_json::Value;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,7 +141,7 @@ impl Compactor<'_> {
             if let Some(made) = result.get_mut("compaction").filter(|made| made.is_object()) {
                 given = serde_json::from_value(made.take()).ok();
             }
-            if is_cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if is_cancelled { Flow::Stop } else { Flow::Next }
         });
         if is_cancelled { Err(Failure::Aborted) } else { Ok(given) }
     }

@@ -8,12 +8,11 @@ use crate::base::json::json;
 use crate::llm::message::Block;
 use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
-use crate::runtime::hook::{Hooked, Hooks, InputSource, Preparation, custom_message, read};
+use crate::runtime::hook::{Flow, Hooked, Hooks, InputSource, Preparation, custom_message, read};
 use crate::runtime::lent::RegisteredServer;
 use crate::runtime::task::Streaming;
 use crate::runtime::ui::{Change, Problem, Ui};
 use serde_json::Value;
-use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -174,15 +173,15 @@ impl Control {
         let mut is_consumed = false;
         let fields = || json!({"data": data});
         let event = self.hooked().ask("terminal_input", fields, self.root(), &mut |event, result| {
-            let Ok(mut result) = result else { return ControlFlow::Continue(()) };
+            let Ok(mut result) = result else { return Flow::Next };
             if result["consume"] == true {
                 is_consumed = true;
-                return ControlFlow::Break(());
+                return Flow::Stop;
             }
             if let Some(data) = result.get_mut("data").filter(|data| data.is_string()) {
                 event["data"] = data.take();
             }
-            ControlFlow::Continue(())
+            Flow::Next
         });
         let left = event.and_then(|event| event["data"].as_str().map(str::to_owned)).unwrap_or(data);
         (!is_consumed).then_some(left)
@@ -241,7 +240,7 @@ impl Control {
             match result["action"].as_str() {
                 Some("handled") => {
                     is_handled = true;
-                    return ControlFlow::Break(());
+                    return Flow::Stop;
                 }
                 Some("transform") => {
                     for name in ["text", "images"] {
@@ -252,7 +251,7 @@ impl Control {
                 }
                 _ => {}
             }
-            ControlFlow::Continue(())
+            Flow::Next
         };
         let (event, is_aborted) = self.wait_for_handlers(cancel, |cancel| {
             (self.hooked().ask("input", fields, cancel, &mut fold), cancel.is_cancelled())
@@ -303,7 +302,7 @@ impl Control {
             }
             let message = result.get_mut("message").filter(|message| message.is_object()).map(Value::take);
             preparation.messages.extend(message.and_then(custom_message));
-            ControlFlow::Continue(())
+            Flow::Next
         });
         preparation
     }

@@ -194,6 +194,12 @@ impl Control {
         self.0.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if a message is queued.
+    pub(super) fn has_queued(&self) -> bool {
+        let queues = self.queues();
+        !queues.steering.is_empty() || !queues.follow_up.is_empty()
+    }
+
     /// Locks the conversation and its log. Nothing is appended while the guard lives.
     pub fn log(&self) -> MutexGuard<'_, Conversation> {
         self.0.conversation.lock().unwrap_or_else(PoisonError::into_inner)

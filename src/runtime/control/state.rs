@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub rewind: Option<String>,
     /// Records of the user's shell commands that ended during a run, to be appended after it.
     pub held_back: Vec<AgentMessage>,
+    /// Messages that wait for the end of the turn.
+    pub after_turn: Vec<AgentMessage>,
     /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
@@ -146,6 +148,7 @@ impl State {
             next_turn: Vec::new(),
             rewind: None,
             held_back: Vec::new(),
+            after_turn: Vec::new(),
             shells: Vec::new(),
             run: None,
             asides: Vec::new(),
@@ -171,6 +174,7 @@ impl State {
         self.next_turn.clear();
         self.rewind = None;
         self.held_back.clear();
+        self.after_turn.clear();
         let names = names_of(&self.tools);
         self.recorded = recorded;
         self.lend();

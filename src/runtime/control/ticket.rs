@@ -84,6 +84,7 @@ impl Ticket {
     /// not set, returns false: the run then continues with that message.
     pub(crate) fn finish(&mut self, leave_queue: bool) -> Result<bool, Fatal> {
         let control = self.control.clone();
+        // Held, so that nothing is queued for a run that is over.
         let queues = control.queues();
         let is_empty = queues.steering.is_empty() && queues.follow_up.is_empty();
         if !is_empty && !leave_queue {

@@ -304,6 +304,10 @@ impl Log {
             timestamp: time::iso(now_ms()),
             body: body.into(),
         };
+        // A compaction that names no first entry keeps none: it names itself.
+        if let Body::Compaction(compaction) = &mut entry.body {
+            compaction.first_kept_entry_id.get_or_insert_with(|| entry.id.clone());
+        }
         let mut line = entry::line(&entry)?;
         if let Some(hidden) = self.hidden(&line) {
             entry = entry::read(&hidden).unwrap_or(entry);

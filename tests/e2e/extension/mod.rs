@@ -1,6 +1,8 @@
 //! Extensions: small shell programs that take part in a session of the built binary.
 
 mod abort;
+mod boundary;
+mod change;
 mod conflict;
 mod folder;
 mod hostile;

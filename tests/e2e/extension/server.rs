@@ -119,6 +119,34 @@ fn servers_come_and_go_while_the_session_lives() {
 }
 
 #[test]
+fn what_the_user_changes_holds_and_servers_end_with_their_program() {
+    let (world, server) = world([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let entry = entry(&world, "yes");
+    let far = json!({"mcpServers": [{"name": "far", "config": entry}]});
+    let arms = format!(
+        r#"
+    *'"method":"command.run"'*'"name":"bring"'*) saved=$id; call b register '{far}' ;;
+    *'"id":"b"'*) ok null "$saved" ;;
+    *'"method":"command.run"'*'"name":"die"'*) exit 3 ;;
+"#
+    );
+    let fields = json!({"commands": [{"name": "bring"}, {"name": "die"}],
+        "mcpServers": [{"name": "near", "config": entry}]});
+    install(&world, "brings", &fields, &arms);
+    let mut client = client(&world);
+    let mut declared_after = |line: &str, request: usize| {
+        client.request("prompt", json!({"message": line})).unwrap();
+        client.prompt("hi").unwrap();
+        client.wait_until_settled().unwrap();
+        declared(&server, request)
+    };
+    assert_eq!(declared_after("/mcp disable near", 0), [""; 0]);
+    assert_eq!(declared_after("/bring", 1), ["mcp__far__echo", "mcp__far__shout"]);
+    assert_eq!(declared_after("/die", 2), [""; 0]);
+    client.close().unwrap();
+}
+
+#[test]
 fn without_mcp_a_server_is_reported() {
     let (world, server) = world([Reply::text("done")]);
     let servers = json!({"mcpServers": [{"name": "near", "config": entry(&world, "yes")}]});

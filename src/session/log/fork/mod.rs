@@ -123,18 +123,21 @@ impl Log {
                 self.share_outputs(&path);
                 Ok(fork)
             }
-            later => {
-                let mut bytes = entry::line(&header)?;
-                for line in lines {
-                    bytes.extend_from_slice(&line);
-                    bytes.push(b'\n');
-                }
-                let scan = scan(bytes.as_slice(), "")
-                    .map_err(SessionError::io("read the fork of", Path::new("the session")))?;
-                let place = Place::Memory { bytes, later };
-                Ok(Self::new(header, scan.index, place, self.sync))
-            }
+            later => in_memory(header, lines, later, self.sync),
         }
+    }
+
+    /// Copies the branch at the leaf into memory, with its ids. Nothing of the copy is ever stored.
+    pub fn sketch(&self) -> Result<Self, SessionError> {
+        let path = self.index.path(self.leaf);
+        let mut parent = None;
+        let lines = path.iter().filter_map(|&position| {
+            let slot = self.index.get(position)?;
+            let line = rechained(&self.sound_line(slot)?, parent, &HashMap::new());
+            parent = Some(&*slot.id);
+            Some(line)
+        });
+        in_memory(self.header.clone(), lines, Later::Never, SyncMode::Never)
     }
 
     /// Returns the current labels of the entries `kept`, as a chain below `parent`.
@@ -249,6 +252,24 @@ fn rechained(line: &[u8], parent: Option<&str>, instead: &HashMap<&str, &str>) -
         *first = Value::from(*other);
     }
     serde_json::to_vec(&fields).unwrap_or_else(|_| line.to_vec())
+}
+
+/// Makes a log in memory of these lines.
+fn in_memory(
+    header: Header,
+    lines: impl Iterator<Item = Vec<u8>>,
+    later: Later,
+    sync: SyncMode,
+) -> Result<Log, SessionError> {
+    let mut bytes = entry::line(&header)?;
+    for line in lines {
+        bytes.extend_from_slice(&line);
+        bytes.push(b'\n');
+    }
+    let scan =
+        scan(bytes.as_slice(), "").map_err(SessionError::io("read the fork of", Path::new("the session")))?;
+    let place = Place::Memory { bytes, later };
+    Ok(Log::new(header, scan.index, place, sync))
 }
 
 /// Writes a session file with these lines and opens it. The file gets its name `path` when it is complete.

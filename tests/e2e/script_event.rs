@@ -1,0 +1,80 @@
+//! Events of TypeScript extensions: what handlers see, and what they change.
+
+use crate::agent::World;
+use crate::script_extension::{install, path_with_node};
+use crate::server::{Reply, Server};
+use crate::world;
+use serde_json::Value;
+use std::fs;
+
+/// Runs prompts of print mode with an extension whose function has this body, which may `log` values. Gives what it
+/// has logged; none where no Node is.
+fn run(
+    body: &str,
+    replies: impl IntoIterator<Item = Reply>,
+    words: &str,
+) -> Option<(World, Server, Vec<Value>)> {
+    let path = path_with_node("an event of a script")?;
+    let (world, server) = world(replies);
+    let text = format!(
+        r#"import {{ appendFileSync }} from "node:fs";
+import {{ Type }} from "typebox";
+const log = (value: unknown) => appendFileSync(process.env.HOME + "/log", JSON.stringify(value ?? null) + "\n");
+export default function (pi: any) {{
+{body}
+}}
+"#
+    );
+    install(&world, "x.ts", &text);
+    let ran = world.pi().words("--model mock/m1").words(words).env("PATH", &path).run();
+    assert_eq!(ran.code(), 0, "{}", ran.stderr);
+    let text = fs::read_to_string(world.home().join("log")).unwrap_or_default();
+    let logged = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    Some((world, server, logged))
+}
+
+/// The types and roles of the entries behind the first answer.
+fn stored(world: &World) -> Vec<String> {
+    let entries =
+        world.session().into_iter().skip_while(|entry| entry["message"]["role"] != "assistant").skip(1);
+    entries
+        .map(|entry| entry["message"]["role"].as_str().or(entry["type"].as_str()).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn boundaries_are_those_of_the_reference() {
+    let reminder = r#"
+	let added = false;
+	pi.on("agent_before_settle", (event) => {
+		log([event.outcome, event.entries, event.continue, event.context.canContinue, event.context.llmMessages.map((m) => m.role)]);
+		if (added) return;
+		added = true;
+		return { entries: [...event.entries, { type: "custom_message", customType: "review", content: "Review it.", display: false }], continue: true };
+	});"#;
+    let replies = || [Reply::text("one"), Reply::text("two")];
+    let Some((world, server, logged)) = run(reminder, replies(), "-p hi") else { return };
+    assert_eq!(stored(&world), ["custom_message", "assistant"]);
+    assert!(server.requests()[1].body.to_string().contains("Review it."));
+    assert_eq!(logged[0].to_string(), r#"["completed",[],false,false,["system","user","assistant"]]"#);
+    assert_eq!(logged.len(), 2);
+
+    let replacement = r#"
+	let replaced = false;
+	pi.on("turn_end", (event) => {
+		if (replaced || event.outcome !== "completed" || event.toolResults.length > 0) return;
+		replaced = true;
+		// In place, and by a result of the next handler.
+		event.entries.push({ type: "context_edit", targetId: event.messageEntryId, replacement: null });
+	});
+	pi.on("turn_end", (event) => {
+		log(event.entries.map((entry) => entry.type));
+		if (event.entries.length === 0) return;
+		return { entries: [...event.entries, { type: "custom_message", customType: "again", content: "Answer again.", display: false }], continue: true };
+	});"#;
+    let (world, server, logged) = run(replacement, replies(), "-p hi").unwrap();
+    assert_eq!(stored(&world), ["context_edit", "custom_message", "assistant"]);
+    let last = server.requests()[1].body["messages"].to_string();
+    assert!(last.contains("Answer again.") && !last.contains("\"one\""), "{last}");
+    assert_eq!(logged[0].to_string(), r#"["context_edit"]"#);
+}
