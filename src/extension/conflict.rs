@@ -1,30 +1,32 @@
 //! Names that several extensions register. The first in load order has a tool, a flag or an MCP server, the last a
 //! shortcut; commands are told apart by numbers (`runtime::addition`).
 
-use super::Instance;
 use super::registration::Registration;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::path::Path;
 
-/// Extensions that do not have what they register alone, and what is said of that. `instances` are in load order.
-pub fn conflicts(instances: &[Arc<Instance>]) -> Vec<(Arc<Instance>, String)> {
+/// Extensions that do not have what they register alone, by their positions, and what is said of that. `registered` are
+/// the paths of all in load order, with what each registers.
+pub fn conflicts<'a>(registered: impl Iterator<Item = (&'a Path, &'a Registration)>) -> Vec<(usize, String)> {
     let mut holders = HashMap::new();
     let mut found = Vec::new();
-    for instance in instances {
-        for (kind, name) in names(&instance.registration()) {
-            let holder: &mut &Arc<Instance> = holders.entry((kind, name.clone())).or_insert(instance);
-            if Arc::ptr_eq(holder, instance) {
+    for (at, (path, registration)) in registered.enumerate() {
+        for (kind, name) in names(registration) {
+            let holder: &mut (usize, &Path) = holders.entry((kind, name.clone())).or_insert((at, path));
+            let (known, other) = (holder.0, holder.1.display());
+            if known == at {
                 continue;
             }
-            let path = holder.found.path.display();
-            found.push(match kind {
-                SHORTCUT => {
-                    let text = format!("{kind} \"{name}\" takes the place of that of {path}");
-                    *holder = instance;
-                    (instance.clone(), text)
-                }
-                _ => (instance.clone(), format!("{kind} \"{name}\" conflicts with {path}")),
-            });
+            found.push((
+                at,
+                match kind {
+                    SHORTCUT => format!("{kind} \"{name}\" takes the place of that of {other}"),
+                    _ => format!("{kind} \"{name}\" conflicts with {other}"),
+                },
+            ));
+            if kind == SHORTCUT {
+                *holder = (at, path);
+            }
         }
     }
     found

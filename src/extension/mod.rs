@@ -177,7 +177,7 @@ impl Extensions {
     /// Describes all extensions for people.
     pub fn list(&self) -> String {
         let instances = self.instances();
-        let conflicts = conflict::conflicts(&instances);
+        let conflicts = conflicts(&instances);
         let of = |instance: &Arc<Instance>| -> String {
             let own = conflicts.iter().filter(|(known, _)| Arc::ptr_eq(known, instance));
             own.map(|(_, text)| format!("  {text}\n")).collect()
@@ -294,8 +294,8 @@ impl Extensions {
         control.set_addition(instance.owner(), addition);
         drop(applying);
         self.report_faults(instance, &problems);
-        for (instance, text) in conflict::conflicts(&self.instances()) {
-            self.report_once(&instance, "register", &text);
+        for (instance, text) in conflicts(&self.instances()) {
+            self.report_once(instance, "register", &text);
         }
         // Those that are there when the session begins are no news.
         if self.state().opening.is_some() && servers != control.registered_servers() {
@@ -358,6 +358,14 @@ impl Extensions {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Instances that do not have what they register alone, and what is said of that.
+fn conflicts(instances: &[Arc<Instance>]) -> Vec<(&Arc<Instance>, String)> {
+    let registrations: Vec<_> = instances.iter().map(|instance| instance.registration()).collect();
+    let paths = instances.iter().map(|instance| instance.found.path.as_path());
+    let found = conflict::conflicts(paths.zip(registrations.iter().map(|registration| &**registration)));
+    found.into_iter().filter_map(|(at, text)| Some((instances.get(at)?, text))).collect()
 }
 
 /// An instance among the extensions of its session.

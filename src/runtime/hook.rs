@@ -307,7 +307,7 @@ impl Hooked {
 }
 
 /// True for what JavaScript takes as true: what is there, and neither 0 nor empty.
-pub(in crate::runtime) fn is_yes(value: &Value) -> bool {
+pub(super) fn is_yes(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != ""
 }
 

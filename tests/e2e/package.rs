@@ -195,6 +195,7 @@ fn missing_packages_are_named_and_never_fetched() {
         .stdout_is("Updated 2 packages:\n  npm:a (none) -> 1.0.0\n  npm:b@2.0.0 (none) -> 2.0.0\n");
 }
 
+#[cfg(feature = "extensions")]
 #[test]
 fn a_file_url_is_the_path_that_it_names() {
     let (world, server) = world([Reply::text("done")]);
