@@ -4,29 +4,27 @@
 use super::registration::Registration;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Extensions that do not have what they register alone, by their positions, and what is said of that. `registered` are
-/// the paths of all in load order, with what each registers.
-pub fn conflicts<'a>(registered: impl Iterator<Item = (&'a Path, &'a Registration)>) -> Vec<(usize, String)> {
+/// What is said of names that an extension does not have alone, with its place in `extensions`, which are the paths of
+/// all extensions and what they register, in load order.
+pub fn conflicts(extensions: &[(&Path, Arc<Registration>)]) -> Vec<(usize, String)> {
     let mut holders = HashMap::new();
     let mut found = Vec::new();
-    for (at, (path, registration)) in registered.enumerate() {
+    for (at, (path, registration)) in extensions.iter().enumerate() {
         for (kind, name) in names(registration) {
-            let holder: &mut (usize, &Path) = holders.entry((kind, name.clone())).or_insert((at, path));
-            let (known, other) = (holder.0, holder.1.display());
-            if known == at {
+            let (first, holder) = holders.entry((kind, name.clone())).or_insert((at, path.display()));
+            if *first == at {
                 continue;
             }
-            found.push((
-                at,
-                match kind {
-                    SHORTCUT => format!("{kind} \"{name}\" takes the place of that of {other}"),
-                    _ => format!("{kind} \"{name}\" conflicts with {other}"),
-                },
-            ));
-            if kind == SHORTCUT {
-                *holder = (at, path);
-            }
+            found.push(match kind {
+                SHORTCUT => {
+                    let text = format!("{kind} \"{name}\" takes the place of that of {holder}");
+                    (*first, *holder) = (at, path.display());
+                    (at, text)
+                }
+                _ => (at, format!("{kind} \"{name}\" conflicts with {holder}")),
+            });
         }
     }
     found

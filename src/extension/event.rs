@@ -215,6 +215,10 @@ impl Hooks for Extensions {
         }
     }
 
+    fn renew(self: Arc<Self>, cancel: &CancelToken) {
+        self.begin_anew(cancel);
+    }
+
     fn before_prompt(&self, _cancel: &CancelToken) {
         self.report_missing();
         self.report_unconnected();

@@ -390,6 +390,19 @@ impl Instance {
         Ok(faults)
     }
 
+    /// Takes its part of the answer to `renew` in place of all that it had registered and shown before.
+    pub(super) fn renew(&self, answer: &Value) -> Result<Vec<String>, String> {
+        {
+            let mut state = self.state();
+            state.registration = Arc::default();
+            state.components.clear();
+            state.placed.clear();
+            state.channels.clear();
+            state.completers.clear();
+        }
+        self.take(answer)
+    }
+
     /// Notes how long its start took.
     pub(super) fn set_started(&self) {
         let begun = self.state().begun;

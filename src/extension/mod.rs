@@ -19,6 +19,7 @@ mod member;
 mod provider;
 mod registration;
 mod render;
+mod renew;
 mod request;
 mod result;
 mod sign_in;
@@ -178,11 +179,11 @@ impl Extensions {
     pub fn list(&self) -> String {
         let instances = self.instances();
         let conflicts = conflicts(&instances);
-        let of = |instance: &Arc<Instance>| -> String {
-            let own = conflicts.iter().filter(|(known, _)| Arc::ptr_eq(known, instance));
+        let of = |at: usize| -> String {
+            let own = conflicts.iter().filter(|(known, _)| *known == at);
             own.map(|(_, text)| format!("  {text}\n")).collect()
         };
-        instances.iter().map(|instance| instance.describe() + &of(instance)).collect()
+        instances.iter().enumerate().map(|(at, instance)| instance.describe() + &of(at)).collect()
     }
 
     /// The models that are registered.
@@ -294,8 +295,9 @@ impl Extensions {
         control.set_addition(instance.owner(), addition);
         drop(applying);
         self.report_faults(instance, &problems);
-        for (instance, text) in conflicts(&self.instances()) {
-            self.report_once(instance, "register", &text);
+        let instances = self.instances();
+        for (at, text) in conflicts(&instances) {
+            instances.get(at).into_iter().for_each(|instance| self.report_once(instance, "register", &text));
         }
         // Those that are there when the session begins are no news.
         if self.state().opening.is_some() && servers != control.registered_servers() {
@@ -360,14 +362,6 @@ impl Extensions {
     }
 }
 
-/// Instances that do not have what they register alone, and what is said of that.
-fn conflicts(instances: &[Arc<Instance>]) -> Vec<(&Arc<Instance>, String)> {
-    let registrations: Vec<_> = instances.iter().map(|instance| instance.registration()).collect();
-    let paths = instances.iter().map(|instance| instance.found.path.as_path());
-    let found = conflict::conflicts(paths.zip(registrations.iter().map(|registration| &**registration)));
-    found.into_iter().filter_map(|(at, text)| Some((instances.get(at)?, text))).collect()
-}
-
 /// An instance among the extensions of its session.
 struct Joined {
     extensions: Arc<Extensions>,
@@ -418,4 +412,10 @@ impl Member for Joined {
     fn apply(&self) {
         self.extensions.apply(&self.instance);
     }
+}
+
+/// What is said of names that several of these extensions register, each with a place in the list.
+fn conflicts(instances: &[Arc<Instance>]) -> Vec<(usize, String)> {
+    let all = instances.iter().map(|one| (one.found.path.as_path(), one.registration()));
+    conflict::conflicts(&all.collect::<Vec<_>>())
 }

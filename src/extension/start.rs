@@ -119,7 +119,18 @@ impl Extensions {
                 Ok(faults)
             }
         };
-        match taken {
+        self.take_in(instance, taken);
+        self.join(instance);
+    }
+
+    /// Adds what an instance has registered to the session, and reports the faults of it. One that has failed leaves
+    /// the session.
+    pub(super) fn take_in(
+        self: &Arc<Self>,
+        instance: &Arc<Instance>,
+        registered: Result<Vec<String>, String>,
+    ) {
+        match registered {
             Ok(faults) => {
                 self.report_faults(instance, &faults);
                 self.apply(instance);
@@ -136,7 +147,6 @@ impl Extensions {
                 self.report(instance, "start", &why);
             }
         }
-        self.join(instance);
     }
 
     /// Lets an instance take part in a session that may have begun before.
@@ -437,7 +447,7 @@ impl Serve for Server {
 }
 
 /// The instances that share a program, together, where the first of each group stands.
-fn groups(instances: Vec<Arc<Instance>>) -> Vec<Vec<Arc<Instance>>> {
+pub(super) fn groups(instances: Vec<Arc<Instance>>) -> Vec<Vec<Arc<Instance>>> {
     let mut groups: Vec<Vec<Arc<Instance>>> = Vec::new();
     for instance in instances {
         let known = groups.iter_mut().find(|group| {

@@ -62,6 +62,12 @@ pub trait Hooks: Send + Sync {
         let _ = cancel;
     }
 
+    /// Called when another session takes the place of one, before handlers are told of it. May wait until `cancel` is
+    /// cancelled.
+    fn renew(self: Arc<Self>, cancel: &CancelToken) {
+        let _ = cancel;
+    }
+
     /// True while handlers are being started that may add to the session.
     fn is_to_come(&self) -> bool {
         false

@@ -336,6 +336,7 @@ impl Session {
         self.control().restore_planning();
         todo::show(self.control());
         self.control().settle_hooks(&self.control().begin_settling());
+        self.control().renew_hooks();
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
         self.discover_or_report("startup");
         Ok(())

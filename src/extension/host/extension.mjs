@@ -75,9 +75,32 @@ function exec(command, args = [], { cwd = environment.cwd, timeout, signal, maxB
 	});
 }
 
+/** What a captured `pi` or `ctx` throws when its session has been left. */
+class StaleError extends Error {
+	constructor() {
+		super("this pi or ctx is of a session that was replaced or reloaded: use the ctx that withSession is given, and what the factory is given for the new session");
+	}
+}
+
+/** `target` as one extension has it: not ready while the extension is loaded, out of reach once its session is left. */
+const seenBy = (extension, target) =>
+	new Proxy(target, {
+		get(_, name) {
+			if (extension.isRetired) throw (extension.stale ??= new StaleError());
+			if (name === "ready" && extension.isLoading) return false;
+			const value = target[name];
+			return typeof value === "function" ? value.bind(target) : value;
+		},
+	});
+
 export class Extension {
-	constructor({ id, path, args, sourceInfo }, peer, mirror) {
-		Object.assign(this, { id, path, args, sourceInfo, peer, mirror });
+	/** `current` gives the extension that has its id now: another one in each session. */
+	constructor(instance, peer, mirror, current) {
+		const { id, path, args, sourceInfo } = instance;
+		Object.assign(this, { instance, id, path, args, sourceInfo, current, wire: peer, known: mirror });
+		this.isLoading = true;
+		this.peer = seenBy(this, peer);
+		this.mirror = seenBy(this, mirror);
 		this.handlers = new Map();
 		this.tools = new Map();
 		this.commands = new Map();
@@ -93,14 +116,20 @@ export class Extension {
 		this.transformers = [];
 		this.drawn = new Map();
 		this.streaming = new Streaming();
-		this.screen = new Screen(peer, mirror, id);
+		this.screen = new Screen(this.peer, this.mirror, id);
 		this.screen.subscribe = (event) => this.register({ events: [event] });
 		this.ui = this.screen.createUi();
 		this.base = this.createContext();
 		this.api = this.createApi();
 	}
 
-	/** What has been registered so far, for the answer to `initialize`. */
+	/** Its session is left: its handlers are not called any more, and it reaches nothing. */
+	retire() {
+		this.screen.clear();
+		this.isRetired = true;
+	}
+
+	/** What has been registered so far, for the answer to `initialize` or `renew`. */
 	registration() {
 		return {
 			id: this.id,
@@ -158,7 +187,7 @@ export class Extension {
 	change(method, params) {
 		if (!this.mirror.ready) throw new Error(`${method} cannot be called while extensions are loaded; call it in a handler, for instance of session_start`);
 		this.mirror.touch();
-		return this.peer.call(method, { extension: this.id, ...params }).finally(() => this.mirror.touch());
+		return this.peer.call(method, { extension: this.id, ...params }).finally(() => this.known.touch());
 	}
 
 	/** As `change`, where the interface gives nothing back: a failure is reported, with the name of the method as the reference has it. */
@@ -170,7 +199,7 @@ export class Extension {
 	/** Reports an error of the extension at an event, or at something else. */
 	fail(event, error) {
 		console.error(error?.stack ?? error);
-		this.peer.call("log", { extension: this.id, level: "error", event, message: describe(error) }).catch(() => {});
+		this.wire.call("log", { extension: this.id, level: "error", event, message: describe(error) }).catch(() => {});
 	}
 
 	ask(method, params) {
@@ -238,8 +267,8 @@ export class Extension {
 		const replace = async (method, params, withSession) => {
 			const { cancelled = false, ...rest } = (await this.change(method, params)) ?? {};
 			if (cancelled) return { cancelled };
-			this.mirror.forget();
-			await withSession?.(this.commandContext(signal));
+			this.known.forget();
+			await withSession?.(this.current().commandContext(signal));
 			return { cancelled, ...rest };
 		};
 		return this.context(signal, {
