@@ -108,7 +108,7 @@ const CALLS: &[Row] = &[
     ("session.branch", "from?: string", "{entries: object[]}"),
     ("session.messages", "", "{messages: object[]}"),
     ("session.tree", "", "{tree: any, leafId: string|null}"),
-    ("session.systemPrompt", "", "{text: string, sections: object}"),
+    ("session.systemPrompt", "options?: object", "{text: string, sections?: object, options?: object}"),
     (
         "session.preview",
         "event: string, entries?: object[]",

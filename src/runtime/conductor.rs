@@ -31,6 +31,7 @@ use crate::llm::stream::StreamHandle;
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
+use crate::session::compaction::current_system;
 use crate::session::entry::ContextEdit;
 use crate::tools;
 use crate::wire;
@@ -59,8 +60,6 @@ pub(super) struct Conductor<'a> {
     pub hooked: Hooked,
     /// Calls whose changes of files are looked at, with the number of each.
     pub looking: HashMap<String, u64>,
-    /// What handlers have made of the run before it began.
-    pub system_prompt: Option<String>,
     /// Turns of the run.
     pub turns: u64,
     pub turn: Turn,
@@ -310,10 +309,6 @@ impl Host for Conductor<'_> {
             let state = self.control.state();
             (state.sections(), state.absent_tools())
         };
-        let sections = match &self.system_prompt {
-            Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
-            None => sections,
-        };
         if let Some(update) = update(&head, &sections, &agent.tools, &absent) {
             pending.insert(0, AgentMessage::System(Arc::new(update)));
         }
@@ -367,7 +362,11 @@ impl Host for Conductor<'_> {
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
-        let changed = self.hooked.context(messages, self.cancel);
+        let mut changed = self.hooked.context(messages, self.cancel);
+        let forced = self.control.state().forced_prompt().map(str::to_owned);
+        if let Some(text) = forced {
+            changed = Some(forced_upon(changed.as_deref().unwrap_or(messages), text));
+        }
         let messages = changed.as_deref().unwrap_or(messages);
         let undeclared = self.control.state().undeclared_tools();
         let offered = (!undeclared.is_empty()).then(|| without_tools(messages, &undeclared));
@@ -420,6 +419,14 @@ pub(super) fn note(kind: &str, text: String) -> AgentMessage {
         timestamp: now_ms(),
         ..CustomMessage::default()
     }))
+}
+
+/// Returns `messages` with `prompt` as their only system message, which keeps the tools.
+fn forced_upon(messages: &[AgentMessage], prompt: String) -> Vec<AgentMessage> {
+    let head = current_system(messages).unwrap_or_default();
+    let head = SystemMessage { content: Content::Text(prompt), sections: None, ..head };
+    let spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
+    [AgentMessage::System(Arc::new(head))].into_iter().chain(spoken.cloned()).collect()
 }
 
 /// Returns `messages` without the declarations of the tools with these names.

@@ -360,14 +360,6 @@ impl InputSource {
     }
 }
 
-/// What is added to a run before it begins.
-#[derive(Default)]
-pub(crate) struct Preparation {
-    pub messages: Vec<AgentMessage>,
-    /// The whole system prompt, in place of the session's.
-    pub system_prompt: Option<String>,
-}
-
 /// A message of a part that was added, from `customType`, `content`, `display` and `details`.
 pub fn custom_message(mut fields: Value) -> Option<AgentMessage> {
     #[derive(Deserialize)]
@@ -377,6 +369,9 @@ pub fn custom_message(mut fields: Value) -> Option<AgentMessage> {
     }
     Named::deserialize(&fields).ok()?;
     fields["role"] = "custom".into();
+    if fields["content"].is_null() {
+        fields["content"] = json!([]);
+    }
     fields["timestamp"] = crate::llm::message::now_ms().into();
     let message = read(fields)?;
     matches!(message, AgentMessage::Custom(_)).then_some(message)

@@ -44,8 +44,11 @@ impl Call<'_> {
                 Ok(json!({"tree": tree, "leafId": leaf}))
             }
             "systemPrompt" => {
+                if let Some(options) = params.get("options") {
+                    return Ok(json!({"text": control.render_prompt(options).map_err(failed)?}));
+                }
                 let (text, sections) = control.system_prompt();
-                Ok(json!({"text": text, "sections": sections}))
+                Ok(json!({"text": text, "sections": sections, "options": control.prompt_options()}))
             }
             "sendMessage" => {
                 let message = custom_message(params.required("message")?).ok_or_else(|| {

@@ -42,16 +42,11 @@ const RULES = {
 		},
 	},
 	before_agent_start: {
-		before: (event) => ({ ...event.systemPromptOptions.sections }),
-		apply: (event, result) => result.systemPrompt !== undefined && (event.systemPrompt = result.systemPrompt),
-		answer: (event, handled, before) => {
+		apply: (event, result) => result.systemPrompt !== undefined && (event.systemPromptOptions.forceSystemPrompt = result.systemPrompt),
+		...inPlace("systemPromptOptions", (event, handled) => {
 			const messages = handled.flatMap((result) => result.message ?? []);
-			// Sections that a handler put into the options follow the prompt.
-			const sections = Object.entries(event.systemPromptOptions.sections).filter(([name, text]) => text && before[name] !== text);
-			const isChanged = sections.length > 0 || handled.some((result) => result.systemPrompt !== undefined);
-			const prompt = [event.systemPrompt, ...sections.map(([, text]) => text)].join("\n\n");
-			return { ...(messages.length > 0 && { message: messages[0], messages }), ...(isChanged && { systemPrompt: prompt }) };
-		},
+			return messages.length > 0 ? { messages } : {};
+		}),
 	},
 	turn_end: BOUNDARY,
 	agent_before_settle: BOUNDARY,

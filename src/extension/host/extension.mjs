@@ -243,7 +243,7 @@ export class Extension {
 		return this.context(signal, {
 			waitForIdle: () => this.change("session.waitForIdle"),
 			reload: () => this.change("session.reload"),
-			getSystemPromptOptions: () => this.ask("session.systemPrompt").options ?? {},
+			getSystemPromptOptions: () => this.ask("session.systemPrompt").options,
 			newSession: async ({ parentSession, setup, withSession } = {}) => replace("session.new", { parentSession, ...(setup && { setup: await collect(setup) }) }, withSession),
 			fork: (entryId, { position, withSession } = {}) => replace("session.fork", { entryId, position }, withSession),
 			navigateTree: (targetId, options = {}) => replace("session.navigate", { targetId, ...options }),
@@ -392,26 +392,27 @@ export class Extension {
 			const context = () => this.ask("session.preview", { event: event.type, entries: seen.entries });
 			Object.defineProperty(seen, "context", { enumerable: true, get: context });
 		}
-		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
+		const extra = event.type === "before_agent_start" ? this.promptGetters(seen) : {};
 		const handlers = this.handlers.get(event.type) ?? [];
 		let failure;
 		const failed = (error) => {
 			if (failure || STREAMS.has(event.type)) this.fail(event.type, error);
 			failure ??= error;
 		};
-		const answer = await runHandlers(seen, handlers, this.context(signal), failed);
+		const answer = await runHandlers(seen, handlers, this.context(signal, extra), failed);
 		const empty = answer === null || Object.keys(answer).length === 0;
 		if (failure && empty && !STREAMS.has(event.type)) throw failure;
 		if (failure && !empty) this.fail(event.type, failure);
 		return event.type === "user_bash" && answer?.operations ? this.runFor(event, answer.operations, signal) : answer;
 	}
 
-	/** Options of the system prompt with every field that handlers count on. */
-	promptOptions(given) {
-		const known = given !== null && typeof given === "object" && !Array.isArray(given) ? given : {};
-		const { names } = this.mirror.read("tools.active", { extension: this.id }, { names: [] });
-		const lists = { hiddenTools: [], promptGuidelines: [], contextFiles: [], skills: [] };
-		return { selectedTools: names, ...lists, toolSnippets: {}, toolGuidelines: {}, appendSystemPrompt: "", cwd: environment.cwd, ...known, sections: { ...known.sections } };
+	/** Has the prompt of an event, and of its context, follow what handlers make of its options. */
+	promptGetters(event) {
+		const { systemPrompt: text, systemPromptOptions: options } = event;
+		const before = JSON.stringify(options);
+		const getSystemPrompt = () => (JSON.stringify(options) === before ? text : this.ask("session.systemPrompt", { options }).text);
+		Object.defineProperty(event, "systemPrompt", { enumerable: true, get: getSystemPrompt });
+		return { getSystemPrompt };
 	}
 
 	/** A command of the user that runs on operations of the extension. */

@@ -83,3 +83,99 @@ fn headers_that_are_none_are_reported() {
     assert_eq!(ran.code(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("header"), "{}", ran.stderr);
 }
+
+#[test]
+fn handlers_change_what_the_prompt_is_made_of() {
+    /// What is answered, parts that the prompt then has and has not, and the tools that are declared.
+    type Row = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+    let rows: &[Row] = &[
+        (
+            r#"{"systemPromptOptions":{"sections":{"mine":"ours","docs":"elsewhere"},"promptGuidelines":["Rule nine."]}}"#,
+            &["<mine>\nours\n</mine>", "<docs>\nelsewhere\n</docs>", "- Rule nine.", "- read: "],
+            &["pi docs"],
+            &["read", "bash", "edit", "write"],
+        ),
+        (
+            r#"{"systemPromptOptions":{"selectedTools":["read","nope"],"toolSnippets":{"read":"Other words"},"toolGuidelines":{}}}"#,
+            &["<tools>\n- read: Other words\n</tools>"],
+            &["- bash: "],
+            &["read"],
+        ),
+        (
+            r#"{"systemPromptOptions":{"customPrompt":"Custom.","appendSystemPrompt":"Appended.","cwd":"/else","contextFiles":[{"path":"/f","content":"In it."}]}}"#,
+            &["Custom.", "<addendum>\nAppended.\n</addendum>", "/else", "In it."],
+            &["<tools>"],
+            &["read", "bash", "edit", "write"],
+        ),
+        (r#"{"systemPrompt":"Forced."}"#, &["Forced."], &["<cwd>"], &["read", "bash", "edit", "write"]),
+        (
+            r#"{"systemPromptOptions":{"forceSystemPrompt":"Forced."}}"#,
+            &["Forced."],
+            &["<cwd>"],
+            &["read", "bash", "edit", "write"],
+        ),
+    ];
+    for (answer, has, has_not, declared) in rows {
+        let (world, server) = world([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+        let arms = format!(
+            r#"    *'"type":"before_agent_start"'*)
+      if [ -n "$begun" ]; then ok null; else begun=1; ok '{answer}'; fi ;;
+    *'"type":"agent_start"'*) call s session.systemPrompt '{{}}'; ok null ;;
+"#
+        );
+        install(&world, "a", &json!({"events": ["before_agent_start", "agent_start"]}), &arms);
+        install(&world, "b", &json!({"events": ["before_agent_start"]}), "");
+        let ran =
+            world.pi().words("--model mock/m1 -p").args(["first prompt", "second prompt"]).run().success();
+        assert_eq!(ran.stderr, "", "{answer}");
+        let sent = server.requests();
+        let head = sent[0].messages()[0]["content"].as_str().unwrap().to_owned();
+        for part in *has {
+            assert!(head.contains(part), "{answer}: {part}: {head}");
+        }
+        for part in *has_not {
+            assert!(!head.contains(part), "{answer}: {part}: {head}");
+        }
+        let tools = |at: usize| -> Vec<String> {
+            let tools = sent[at].body["tools"].as_array().unwrap().iter();
+            tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(tools(0), *declared, "{answer}");
+        // The handler of the other extension sees it, as does who asks during the run.
+        let heads: Vec<String> = events(&world)
+            .into_iter()
+            .filter(|event| event["type"] == "before_agent_start")
+            .map(|event| event["systemPrompt"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(heads[1], head, "{answer}");
+        let asked = super::log(&world).into_iter().filter(|message| message["id"] == "s");
+        let asked: Vec<String> =
+            asked.map(|answer| answer["result"]["text"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(asked[0], head, "{answer}");
+        // It holds for one run; the tools stay.
+        assert_eq!(tools(1), *declared, "{answer}");
+        let later = sent[1].body["messages"].to_string();
+        assert!(!later.contains("Forced."), "{later}");
+        assert!(asked[1].contains("<cwd>"), "{answer}");
+        assert!(!world.session().iter().any(|entry| entry.to_string().contains("Forced.")), "{answer}");
+    }
+}
+
+#[test]
+fn what_no_prompt_can_be_made_of_is_reported() {
+    for (answer, told) in [
+        (
+            r#"{"systemPromptOptions":{"sections":{"Bad Name":"x"}}}"#,
+            "Invalid system prompt section name: Bad Name",
+        ),
+        (r#"{"systemPromptOptions":{"sections":{"ok":5}}}"#, "The system prompt section ok must be a string"),
+        (r#"{"systemPromptOptions":{"selectedTools":5}}"#, "invalid type"),
+    ] {
+        let (world, server) = world([Reply::text("done")]);
+        let arms = format!("    *'\"type\":\"before_agent_start\"'*) ok '{answer}' ;;\n");
+        install(&world, "x", &json!({"events": ["before_agent_start"]}), &arms);
+        let ran = world.pi().words("--model mock/m1 -p hi").run().success();
+        assert!(ran.stderr.contains(told), "{answer}: {}", ran.stderr);
+        assert!(server.requests()[0].body["messages"].to_string().contains("<cwd>"));
+    }
+}
