@@ -86,7 +86,7 @@ impl PromptOptions {
         for (name, text) in &self.sections {
             let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_of_name);
             if !is_name || name == "preamble" {
-                return Err(format!("Invalid system prompt section name: {name}"));
+                return Err(format!("Not a name for a section of the system prompt: {name:?}"));
             }
             if !text.is_string() && !text.is_null() {
                 return Err(format!("The system prompt section {name} must be a string"));

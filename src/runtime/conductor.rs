@@ -5,8 +5,9 @@ use super::boundary::Turn;
 use super::checkpoint;
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
-use super::control::{self, Control, InterruptMode};
+use super::control::{self, Control, InterruptMode, is_typed};
 use super::event::{Event, Listener, RETRY_CANCELLED};
+use super::event_json;
 use super::hook::Hooked;
 use super::image::blocked;
 use super::limit::Verdict;
@@ -178,7 +179,7 @@ impl Conductor<'_> {
     pub fn emit_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
         let mut told = Ok(());
         let mut queues = self.control.queues();
-        if queues.steering.started(message) || queues.follow_up.started(message) {
+        if (queues.steering.started(message) || queues.follow_up.started(message)) && is_typed(message) {
             queues.emit(&mut |event| told = (self.listener)(event));
         }
         told
@@ -216,6 +217,12 @@ impl Host for Conductor<'_> {
             _ => Value::Null,
         };
         self.hooked.event(&Event::Agent(*event), more, self.cancel);
+        // What handlers send before the first request goes with it.
+        if self.is_first
+            && event_json::name(&Event::Agent(*event)).is_some_and(|name| self.hooked.wants(name))
+        {
+            self.control.queues().steering.mark();
+        }
         if let AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } = event
             && self.attempt > 0
             && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
@@ -252,11 +259,17 @@ impl Host for Conductor<'_> {
         Ok(arguments)
     }
 
-    fn after_call(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: &mut bool) {
+    fn after_call(
+        &mut self,
+        call: &ToolCall,
+        arguments: &Map<String, Value>,
+        output: &mut ToolOutput,
+        is_error: &mut bool,
+    ) {
         if let Some(number) = self.looking.remove(&call.id) {
             self.config.workspace.changes.end(&call.name, &call.id, number);
         }
-        self.hooked.tool_result(call, None, output, is_error, self.cancel);
+        self.hooked.tool_result(call, None, arguments, output, is_error, self.cancel);
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {

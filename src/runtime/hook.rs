@@ -159,15 +159,22 @@ impl Hooked {
     pub fn message_end(&self, message: AgentMessage, cancel: &CancelToken) -> AgentMessage {
         let fields = || json!({"message": message});
         let event = self.ask("message_end", fields, cancel, &mut |event, result| {
-            if let Ok(Value::Object(mut result)) = result
-                && let Some(changed) = result.remove("message")
-                && changed["role"] == event["message"]["role"]
-                && serde_json::from_value::<AgentMessage>(changed.clone())
-                    .is_ok_and(|message| !matches!(message, AgentMessage::Unknown(_)))
-            {
-                event["message"] = changed;
+            let mut result = result.unwrap_or_default();
+            let Some(changed) =
+                result.get_mut("message").filter(|message| says_yes(message)).map(Value::take)
+            else {
+                return Flow::Next;
+            };
+            if changed["role"] != event["message"]["role"] {
+                return Flow::Fault("The message has another role than the one whose place it takes".into());
             }
-            Flow::Next
+            match read(changed.clone()) {
+                None | Some(AgentMessage::Unknown(_)) => Flow::Fault("The message is not whole".into()),
+                Some(_) => {
+                    event["message"] = changed;
+                    Flow::Next
+                }
+            }
         });
         let changed = event.and_then(|mut event| read(event["message"].take()));
         changed.unwrap_or(message)
@@ -199,8 +206,15 @@ impl Hooked {
             if let Ok(Value::Object(mut result)) = result
                 && let Some(changed) = result.remove("messages").filter(Value::is_array)
             {
+                let has_lost_head =
+                    event["messages"][0]["role"] == "system" && changed[0]["role"] != "system";
                 event["messages"] = changed;
                 is_changed = true;
+                if has_lost_head {
+                    return Flow::Fault(
+                        "The first system message is gone: the request has no prompt and no tools".into(),
+                    );
+                }
             }
             Flow::Next
         });
@@ -265,17 +279,18 @@ impl Hooked {
         }
     }
 
-    /// Lets handlers change the result of a call.
+    /// Lets handlers change the result of a call that has run with these arguments.
     pub fn tool_result(
         &self,
         call: &ToolCall,
         parent: Option<&str>,
+        arguments: &Map<String, Value>,
         output: &mut ToolOutput,
         is_error: &mut bool,
         cancel: &CancelToken,
     ) {
         let fields = || {
-            let mut fields = json!({"toolCallId": call.id, "toolName": call.name, "input": call.arguments,
+            let mut fields = json!({"toolCallId": call.id, "toolName": call.name, "input": arguments,
                 "content": output.content, "details": output.details, "isError": *is_error});
             if let Some(structured) = &output.structured {
                 fields["structuredContent"] = structured.clone();

@@ -91,8 +91,12 @@ impl Call<'_> {
                 Ok(Value::Null)
             }
             "shutdown" => {
-                let root = control.root().clone();
-                control.when_idle(move || root.cancel());
+                // Where prompts come from the command line, pi ends when they are done.
+                let mode = self.extensions.state().about.mode;
+                if !matches!(mode, "print" | "json") {
+                    let root = control.root().clone();
+                    control.when_idle(move || root.cancel());
+                }
                 Ok(Value::Null)
             }
             "waitForIdle" => {

@@ -50,7 +50,14 @@ const RULES = {
 	},
 	turn_end: BOUNDARY,
 	agent_before_settle: BOUNDARY,
-	message_end: chain("message"),
+	message_end: {
+		...chain("message"),
+		apply: (event, { message }) => {
+			if (!message) return;
+			if (message.role !== event.message.role) throw new Error("the message has another role than the one whose place it takes");
+			event.message = message;
+		},
+	},
 	context: chain("messages"),
 	context_with_system: chain("messages"),
 	before_provider_request: {
@@ -82,14 +89,14 @@ export async function runHandlers(event, handlers, context, failed) {
 		let result;
 		try {
 			result = await handler(event, context);
+			if (result === undefined || result === null || (typeof result !== "object" && !rule.raw)) continue;
+			rule.apply?.(event, result);
 		} catch (error) {
 			if (event.type === "tool_call" || event.type === "user_bash") throw error;
 			failed(error);
 			continue;
 		}
-		if (result === undefined || result === null || (typeof result !== "object" && !rule.raw)) continue;
 		handled.push(result);
-		rule.apply?.(event, result);
 		if (rule.until?.(result)) break;
 	}
 	return rule.answer?.(event, handled, before) ?? null;

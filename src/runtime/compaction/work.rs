@@ -85,23 +85,10 @@ impl Compactor<'_> {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, Failure> {
         let Plan { projection, preparation, sizes } = plan;
+        self.state.from_handler = false;
         let given = self.ask_handlers(&preparation, sizes, reason, instructions)?;
-        let from_handler = given.is_some();
-        let done = self.store(&projection, &preparation, sizes, given, reason, instructions);
-        if let Err(failure) = &done {
-            let error = match failure {
-                Failure::Refused(message) | Failure::TooLarge(message) => Some(message.as_str()),
-                Failure::Aborted | Failure::Fatal(_) => None,
-            };
-            let aborted = matches!(failure, Failure::Aborted);
-            let mut fields = json!({"reason": reason.name(), "aborted": aborted, "willRetry": false,
-                "fromExtension": from_handler});
-            if let Some(error) = error {
-                fields["errorMessage"] = error.into();
-            }
-            self.control.hooked().tell("session_compact_failed", || fields, self.control.root());
-        }
-        done
+        self.state.from_handler = given.is_some();
+        self.store(&projection, &preparation, sizes, given, reason, instructions)
     }
 
     /// Asks handlers about a compaction. Gives the one that a handler made, if one did.

@@ -294,6 +294,8 @@ impl Control {
             event["systemPromptOptions"] = options.clone();
             Flow::Next
         });
+        // What handlers have sent goes with the first request.
+        self.queues().steering.mark();
         if options != before
             && let Some(options) = read::<PromptOptions>(options)
         {

@@ -18,6 +18,7 @@ mod tools;
 
 pub use super::task::Streaming;
 pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
+pub(super) use queue::is_typed;
 pub use state::{InterruptMode, Parts, Switches};
 pub(super) use state::{Planning, names_of};
 pub use ticket::{Begin, Ticket};

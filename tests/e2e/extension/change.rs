@@ -166,7 +166,7 @@ fn what_no_prompt_can_be_made_of_is_reported() {
     for (answer, told) in [
         (
             r#"{"systemPromptOptions":{"sections":{"Bad Name":"x"}}}"#,
-            "Invalid system prompt section name: Bad Name",
+            "Not a name for a section of the system prompt: \"Bad Name\"",
         ),
         (r#"{"systemPromptOptions":{"sections":{"ok":5}}}"#, "The system prompt section ok must be a string"),
         (r#"{"systemPromptOptions":{"selectedTools":5}}"#, "invalid type"),
@@ -177,5 +177,86 @@ fn what_no_prompt_can_be_made_of_is_reported() {
         let ran = world.pi().words("--model mock/m1 -p hi").run().success();
         assert!(ran.stderr.contains(told), "{answer}: {}", ran.stderr);
         assert!(server.requests()[0].body["messages"].to_string().contains("<cwd>"));
+    }
+}
+
+#[test]
+fn a_result_that_does_not_fit_is_reported_and_passed_over() {
+    let row = |event: &str, answer: &str| {
+        let (world, server) = world([Reply::text("one")]);
+        let arms = format!("    *'\"type\":\"{event}\"'*) ok '{answer}' ;;\n");
+        install(&world, "x", &json!({"events": [event]}), &arms);
+        let ran = world.pi().words("--model mock/m1 -p hi").run().success();
+        (ran.stdout, ran.stderr, server.requests()[0].body["messages"].to_string())
+    };
+    for (answer, told) in [
+        (r#"{"message":{"role":"hologram","content":"x"}}"#, "another role"),
+        (r#"{"message":5}"#, "another role"),
+    ] {
+        let (stdout, stderr, _) = row("message_end", answer);
+        assert!(stderr.contains(told) && stderr.contains("message_end"), "{answer}: {stderr}");
+        assert_eq!(stdout, "one\n", "{answer}");
+    }
+    // What has no prompt is sent as it is wanted.
+    let user = r#"{"messages":[{"role":"user","content":"only this"}]}"#;
+    let (_, stderr, sent) = row("context_with_system", user);
+    assert!(stderr.contains("no prompt and no tools"), "{stderr}");
+    assert!(sent.contains("only this") && !sent.contains("system"), "{sent}");
+    let (_, stderr, _) = row("context", user);
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn handlers_see_the_arguments_that_a_tool_got() {
+    // A number comes as a text, and is changed on the way.
+    let (world, _server) =
+        world([Reply::tool("t1", "read", &json!({"path": "f", "limit": "1"})), Reply::text("done")]);
+    world.write("f", "a\nb\n");
+    let arms = r#"    *'"type":"tool_call"'*) ok '{"input":{"path":"f","limit":2}}' ;;
+"#;
+    install(&world, "x", &json!({"events": ["tool_call", "tool_result"]}), arms);
+    world.pi().words("--model mock/m1 -p hi").run().success();
+    let seen = events(&world);
+    assert_eq!(seen[0]["input"]["limit"], 1);
+    assert_eq!(seen[1]["input"], json!({"path": "f", "limit": 2}));
+}
+
+#[test]
+fn a_blocked_call_has_no_result_to_change() {
+    let (world, _server) = world([Reply::tool("t1", "read", &json!({"path": "f"})), Reply::text("done")]);
+    let arms = r#"    *'"type":"tool_call"'*) ok '{"block":true}' ;;
+"#;
+    install(&world, "x", &json!({"events": ["tool_call", "tool_result"]}), arms);
+    world.pi().words("--model mock/m1 -p hi").run().success();
+    assert_eq!(events(&world).len(), 1);
+}
+
+#[test]
+fn a_shutdown_keeps_no_prompt_of_the_command_line_from_running() {
+    for mode in ["-p", "--json"] {
+        let (world, server) = world([Reply::text("one"), Reply::text("two")]);
+        let arms = r#"    *'"type":"agent_start"'*) call s session.shutdown '{}'; ok null ;;
+"#;
+        install(&world, "x", &json!({"events": ["agent_start"]}), arms);
+        world.pi().words("--model mock/m1").args([mode, "first", "second"]).run().success();
+        assert_eq!(server.requests().len(), 2, "{mode}");
+    }
+}
+
+#[test]
+fn what_is_sent_before_the_first_request_goes_with_it() {
+    for event in ["before_agent_start", "agent_start", "turn_start"] {
+        let (world, server) = world([Reply::text("one"), Reply::text("two")]);
+        let arms = format!(
+            r#"    *'"type":"{event}"'*) call m session.sendMessage '{{"message":{{"customType":"c","content":"and this"}}}}'; ok null ;;
+"#
+        );
+        install(&world, "x", &json!({"events": [event]}), &arms);
+        let ran = world.pi().words("--model mock/m1 --json hi").run().success();
+        let sent = server.requests();
+        assert_eq!(sent.len(), 1, "{event}");
+        assert!(sent[0].messages().last().unwrap().to_string().contains("and this"), "{event}");
+        // Only what the user has queued is shown as queued.
+        assert!(!ran.stdout.contains("queue_update"), "{event}");
     }
 }
