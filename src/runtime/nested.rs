@@ -288,6 +288,7 @@ impl Session {
                     None => json!({"cancelled": true}),
                 })
             }
+            Ask::Wait => Ok(Value::Null),
             Ask::Reload => self.reload().map(|()| Value::Null).map_err(|error| fault(&error)),
             Ask::Compact { instructions } => {
                 let ticket = self.control().begin_compaction()?;

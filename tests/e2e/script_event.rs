@@ -122,3 +122,36 @@ fn a_handler_changes_the_prompt_in_place() {
     let text = session.iter().map(Value::to_string).collect::<String>();
     assert!(text.contains("further text") && !text.contains("at the end"));
 }
+
+#[test]
+fn a_context_has_a_signal_during_a_run_alone() {
+    let body = r#"
+	for (const event of ["session_start", "input", "before_agent_start", "agent_start", "message_end", "tool_call", "turn_end", "agent_end", "agent_before_settle", "agent_settled"])
+		pi.on(event, (_event, ctx) => log([event, ctx.signal instanceof AbortSignal]));
+	pi.registerCommand("idle", { handler: async (_args, ctx) => log(["command", ctx.signal !== undefined]) });"#;
+    let Some((_, _, logged)) = run(body, [Reply::text("one")], "-p hi /idle") else { return };
+    let with: Vec<&str> =
+        logged.iter().filter(|row| row[1] == true).map(|row| row[0].as_str().unwrap()).collect();
+    assert_eq!(with, ["agent_start", "message_end", "message_end", "message_end", "turn_end", "agent_end"]);
+    assert_eq!(logged.len(), 12, "{logged:?}");
+}
+
+#[test]
+fn a_new_session_with_a_setup_begins_with_its_model_and_waits_for_its_run() {
+    let body = r#"
+	pi.registerCommand("new", { handler: async (_args, ctx) => {
+		await ctx.newSession({
+			setup: async (session) => session.appendMessage({ role: "user", content: [{ type: "text", text: "from the setup" }], timestamp: 1 }),
+			withSession: async (next) => {
+				await next.sendUserMessage("go");
+				log(next.sessionManager.getEntries().map((entry) => entry.message?.role ?? entry.type));
+			},
+		});
+	} });"#;
+    let Some((_, server, logged)) = run(body, [Reply::text("one"), Reply::text("two")], "-p hi /new") else {
+        return;
+    };
+    let expected = r#"[["model_change","thinking_level_change","user","system","user","assistant"]]"#;
+    assert_eq!(Value::from(logged).to_string(), expected);
+    assert!(server.requests()[1].body.to_string().contains("from the setup"));
+}

@@ -18,6 +18,10 @@ const MAX_DRAWN_CALLS = 200;
 const REFRESH_MS = 10_000;
 /** Milliseconds for which an extension counts as being loaded while its models are found out. */
 const MODELS_WAIT_MS = 1000;
+/** Events of a run; at others there may be a run or none. */
+const OF_RUN = /^(agent_start|agent_end|turn_|message_|tool_|context|before_provider_|after_provider_|provider_stream_)/;
+/** Events before and after a run, when pi counts as busy. */
+const BESIDE_RUN = new Set(["before_agent_start", "agent_before_settle", "agent_settled"]);
 /** Events whose handlers nobody waits for. */
 const STREAMS = new Set(["message_update", "provider_stream_event", "tool_execution_update"]);
 
@@ -214,14 +218,22 @@ export class Extension {
 		};
 	}
 
-	/** The context of one handler: `signal` is aborted when pi gives up waiting for it. */
-	context(signal, extra = {}) {
-		return Object.create(this.base, { ...Object.getOwnPropertyDescriptors({ signal }), ...Object.getOwnPropertyDescriptors(extra) });
+	/** The context of one handler: `signal` is aborted when pi gives up waiting for it, and there during runs alone. */
+	context(signal, extra = {}, event = "") {
+		const { mirror, id } = this;
+		const isInRun = () => OF_RUN.test(event) || (!BESIDE_RUN.has(event) && mirror.read("session.state", { extension: id }, {}).isIdle === false);
+		const own = {
+			get signal() {
+				return isInRun() ? signal : undefined;
+			},
+		};
+		return Object.create(this.base, { ...Object.getOwnPropertyDescriptors(own), ...Object.getOwnPropertyDescriptors(extra) });
 	}
 
 	toolContext(signal, toolCallId) {
 		const extension = this;
 		return this.context(signal, {
+			signal,
 			get tools() {
 				return extension.ask("tools.list").tools.filter((tool) => tool.active);
 			},
@@ -248,8 +260,8 @@ export class Extension {
 			fork: (entryId, { position, withSession } = {}) => replace("session.fork", { entryId, position }, withSession),
 			navigateTree: (targetId, options = {}) => replace("session.navigate", { targetId, ...options }),
 			switchSession: (sessionPath, { withSession } = {}) => replace("session.switch", { sessionPath }, withSession),
-			sendMessage: (message, options) => this.change("session.sendMessage", { message, ...options }),
-			sendUserMessage: (content, options) => this.change("session.sendUserMessage", { content, ...options }),
+			sendMessage: (message, options) => this.change("session.sendMessage", { message, ...options, wait: true }),
+			sendUserMessage: (content, options) => this.change("session.sendUserMessage", { content, ...options, wait: true }),
 		});
 	}
 
@@ -399,7 +411,7 @@ export class Extension {
 			if (failure || STREAMS.has(event.type)) this.fail(event.type, error);
 			failure ??= error;
 		};
-		const answer = await runHandlers(seen, handlers, this.context(signal, extra), failed);
+		const answer = await runHandlers(seen, handlers, this.context(signal, extra, event.type), failed);
 		const empty = answer === null || Object.keys(answer).length === 0;
 		if (failure && empty && !STREAMS.has(event.type)) throw failure;
 		if (failure && !empty) this.fail(event.type, failure);
