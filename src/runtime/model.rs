@@ -152,7 +152,9 @@ impl Models<'_> {
         let level = self.set_thinking(level, emit)?;
         let fields =
             || json!({"model": selected.shown(), "previousModel": previous.shown(), "source": source});
-        self.control.hooked().tell("model_select", fields, self.control.root());
+        if (&selected.provider, &selected.id) != (&previous.provider, &previous.id) {
+            self.control.hooked().tell("model_select", fields, self.control.root());
+        }
         Ok(level)
     }
 

@@ -223,9 +223,10 @@ impl Session {
         self.update_child_env();
         let settled = Event::AgentSettled { aborted: cancel.is_cancelled() };
         self.control.settle_warming();
+        // Handlers come first: what a listener begins would find them with a session that is busy again.
+        self.control.hooked().event(&settled, || Value::Null, self.control.root());
         let told = listener(&settled);
         ticket.wake_idle();
-        self.control.hooked().event(&settled, || Value::Null, self.control.root());
         outcome.and(told)
     }
 

@@ -20,8 +20,8 @@ const REFRESH_MS = 10_000;
 const MODELS_WAIT_MS = 1000;
 /** Events of a run; at others there may be a run or none. */
 const OF_RUN = /^(agent_start|agent_end|turn_|message_|tool_|context|before_provider_|after_provider_|provider_stream_)/;
-/** Events before and after a run, when pi counts as busy. */
-const BESIDE_RUN = new Set(["before_agent_start", "agent_before_settle", "agent_settled"]);
+/** Events beside a run, when pi may count as busy nevertheless. */
+const BESIDE_RUN = /^(before_agent_start|agent_before_settle|agent_settled|session_)/;
 /** Events whose handlers nobody waits for. */
 const STREAMS = new Set(["message_update", "provider_stream_event", "tool_execution_update"]);
 
@@ -221,7 +221,7 @@ export class Extension {
 	/** The context of one handler: `signal` is aborted when pi gives up waiting for it, and there during runs alone. */
 	context(signal, extra = {}, event = "") {
 		const { mirror, id } = this;
-		const isInRun = () => OF_RUN.test(event) || (!BESIDE_RUN.has(event) && mirror.read("session.state", { extension: id }, {}).isIdle === false);
+		const isInRun = () => OF_RUN.test(event) || (!BESIDE_RUN.test(event) && mirror.read("session.state", { extension: id }, {}).isIdle === false);
 		const own = {
 			get signal() {
 				return isInRun() ? signal : undefined;
@@ -398,6 +398,10 @@ export class Extension {
 		if (event.type === "terminal_input") return this.screen.terminalInput(event.data);
 		if (event.type === "theme_changed") this.screen.redraw();
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
+		if (event.type === "session_before_compact") {
+			const { fileOps } = event.preparation;
+			for (const [kind, paths] of Object.entries(fileOps)) fileOps[kind] = new Set(paths);
+		}
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
 		if (event.type === "turn_end" || event.type === "agent_before_settle") {
 			// The whole conversation is made ready only for those who look at it.

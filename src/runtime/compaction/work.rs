@@ -104,22 +104,27 @@ impl Compactor<'_> {
             let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
             let branch: Vec<Entry> =
                 log.index().path(leaf).into_iter().filter_map(|position| log.entry_at(position)).collect();
-            json!({
+            let mut fields = json!({
                 "preparation": {
                     "firstKeptEntryId": &*preparation.first_kept,
                     "messagesToSummarize": preparation.history,
                     "turnPrefixMessages": preparation.prefix,
                     "isSplitTurn": !preparation.prefix.is_empty(),
                     "tokensBefore": preparation.tokens_before,
-                    "previousSummary": preparation.previous_summary,
-                    "fileOps": preparation.files.details(),
+                    "fileOps": preparation.files.operations(),
                     "settings": {"enabled": true, "reserveTokens": sizes.reserve, "keepRecentTokens": sizes.keep},
                 },
                 "branchEntries": branch,
-                "customInstructions": instructions,
                 "reason": reason.name(),
                 "willRetry": reason == Reason::Overflow,
-            })
+            });
+            if let Some(previous) = &preparation.previous_summary {
+                fields["preparation"]["previousSummary"] = previous.as_str().into();
+            }
+            if let Some(instructions) = instructions {
+                fields["customInstructions"] = instructions.into();
+            }
+            fields
         };
         let (mut is_cancelled, mut given) = (false, None);
         self.control.hooked().ask("session_before_compact", fields, self.cancel, &mut |_, result| {

@@ -189,9 +189,8 @@ impl Control {
     ) -> Option<(String, Vec<Block>)> {
         if let Some((named, arguments)) = self.added_command(&text) {
             if let Err(error) = named.command.run(&arguments, cancel) {
-                let source = named.source["path"].as_str().unwrap_or_default().to_owned();
-                let event = format!("command:{}", named.name);
-                self.report(&Problem { source, event, error });
+                let source = format!("command:{}", named.name);
+                self.report(&Problem { source, event: "command".into(), error });
             }
             return None;
         }
