@@ -48,7 +48,12 @@ struct Finished {
 enum Note {
     Update(usize, ToolOutput),
     /// The result of a call, and its duration; `None` if the call did not run.
-    End(usize, Result<ToolOutput, ToolError>, Option<Duration>),
+    End {
+        index: usize,
+        arguments: Map<String, Value>,
+        result: Result<ToolOutput, ToolError>,
+        took: Option<Duration>,
+    },
 }
 
 pub(super) fn run(
@@ -156,9 +161,12 @@ fn run_calls(
                     let (id, name, arguments) = (call.id.as_str(), call.name.as_str(), &call.arguments);
                     host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output, parent: None })
                 }
-                Note::End(index, result, took) => {
+                Note::End { index, arguments, result, took } => {
                     let mut ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
-                    host.after_call(calls[index], &mut ended.output, &mut ended.is_error);
+                    // A call that did not run has no result to look at.
+                    if took.is_some() {
+                        host.after_call(calls[index], &arguments, &mut ended.output, &mut ended.is_error);
+                    }
                     let told = emit_end(host, calls[index], &ended);
                     finished[index] = Some(ended);
                     told
@@ -213,7 +221,8 @@ fn work(
                 )))
             })
         };
-        if notes.send(Note::End(index, result, begun.map(|begun| begun.elapsed()))).is_err() {
+        let took = begun.map(|begun| begun.elapsed());
+        if notes.send(Note::End { index, arguments, result, took }).is_err() {
             return;
         }
     }

@@ -108,7 +108,7 @@ const CALLS: &[Row] = &[
     ("session.branch", "from?: string", "{entries: object[]}"),
     ("session.messages", "", "{messages: object[]}"),
     ("session.tree", "", "{tree: any, leafId: string|null}"),
-    ("session.systemPrompt", "", "{text: string, sections: object}"),
+    ("session.systemPrompt", "options?: object", "{text: string, sections?: object, options?: object}"),
     (
         "session.preview",
         "event: string, entries?: object[]",
@@ -116,10 +116,14 @@ const CALLS: &[Row] = &[
     ),
     (
         "session.sendMessage",
-        "message: {customType: string, content: any, *: any}, triggerTurn?: boolean, deliverAs?: string",
+        "message: {customType: string, content: any, *: any}, triggerTurn?: boolean, deliverAs?: string, wait?: boolean",
         "null",
     ),
-    ("session.sendUserMessage", "content: any, deliverAs?: string, expandPromptTemplates?: boolean", "null"),
+    (
+        "session.sendUserMessage",
+        "content: any, deliverAs?: string, expandPromptTemplates?: boolean, wait?: boolean",
+        "null",
+    ),
     ("session.appendEntry", "customType: string, data?: any", "{id: string}"),
     ("session.setName", "name: string", "null"),
     ("session.setLabel", "entryId: string, label?: string|null", "null"),

@@ -113,6 +113,8 @@ pub struct Extensions {
     control: OnceLock<Control>,
     /// Types of events that a handler takes.
     wanted: RwLock<HashSet<String>>,
+    /// How many questions wait for the user, and what was told of the first.
+    asking: Mutex<(usize, Value)>,
 }
 
 struct State {
@@ -147,6 +149,7 @@ impl Extensions {
             state: Mutex::new(State::new(about)),
             control: OnceLock::new(),
             wanted: RwLock::default(),
+            asking: Mutex::default(),
         });
         extensions.launch(found);
         extensions

@@ -6,18 +6,65 @@
 use super::Diagnostic;
 use super::context_file::ContextFile;
 use super::dirs::Dirs;
-use super::skill::{self, Skill};
+use super::skill;
 use super::text_file::{self, Bounds};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A tool, as the system prompt describes it.
+/// The parts of the system prompt, with the reference's names: handlers of extensions see and change them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PromptOptions {
+    /// Replaces the preamble and the sections on tools, rules and the manual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_prompt: Option<String>,
+    /// Is sent in place of the whole prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force_system_prompt: Option<String>,
+    /// Names of the active tools.
+    pub selected_tools: Vec<String>,
+    /// Names of active tools that no request declares.
+    pub hidden_tools: Vec<String>,
+    /// A line for the list of tools, by the tool's name; a tool without a line is not listed.
+    pub tool_snippets: BTreeMap<String, String>,
+    /// Rules by the tool's name.
+    pub tool_guidelines: BTreeMap<String, Vec<String>>,
+    /// Rules that belong to no tool.
+    pub prompt_guidelines: Vec<String>,
+    pub append_system_prompt: String,
+    /// Texts of further sections, by their names.
+    pub sections: Map<String, Value>,
+    pub cwd: String,
+    pub context_files: Vec<PromptFile>,
+    pub skills: Vec<PromptSkill>,
+}
+
+/// A context file, as the system prompt shows it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PromptFile {
+    pub path: String,
+    pub content: String,
+}
+
+/// A skill, as the system prompt lists it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PromptSkill {
+    pub name: String,
+    pub description: String,
+    pub file_path: String,
+    pub base_dir: String,
+    pub source_info: Value,
+    /// True if the system prompt does not list the skill.
+    pub disable_model_invocation: bool,
+}
+
+/// What a tool is good for, where the system prompt depends on it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PromptTool<'a> {
-    pub name: &'a str,
-    /// One line for the list of tools; a tool without a snippet is not listed.
-    pub snippet: Option<&'a str>,
-    pub rules: &'a [String],
+pub struct Purposes {
     /// True if the model can read a skill with the tool.
     pub reads: bool,
     /// True if the model can list or search files with the tool.
@@ -26,56 +73,92 @@ pub struct PromptTool<'a> {
     pub runs_commands: bool,
 }
 
-/// The parts of the system prompt.
-#[derive(Clone, Copy, Debug)]
-pub struct PromptOptions<'a> {
-    /// Replaces the preamble and the sections on tools, rules and the manual.
-    pub custom: Option<&'a str>,
-    pub addendum: Option<&'a str>,
-    /// The active tools.
-    pub tools: &'a [PromptTool<'a>],
-    pub context_files: &'a [ContextFile],
-    pub skills: &'a [Skill],
-    pub cwd: &'a Path,
+impl From<&ContextFile> for PromptFile {
+    fn from(file: &ContextFile) -> Self {
+        Self { path: file.path.to_string_lossy().into_owned(), content: file.content.clone() }
+    }
 }
 
-/// The user's prompt texts. A flag comes first, then `SYSTEM.md` or `APPEND_SYSTEM.md` of a trusted project,
-/// then that of the agent folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UserPrompts {
-    pub custom: Option<String>,
-    pub addendum: Option<String>,
-}
+impl PromptOptions {
+    /// Refuses further sections that the prompt cannot have.
+    pub fn check(&self) -> Result<(), String> {
+        let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+        for (name, text) in &self.sections {
+            let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_of_name);
+            if !is_name || name == "preamble" {
+                return Err(format!("Not a name for a section of the system prompt: {name:?}"));
+            }
+            if !text.is_string() && !text.is_null() {
+                return Err(format!("The system prompt section {name} must be a string"));
+            }
+        }
+        Ok(())
+    }
 
-/// Makes the sections of the prompt. All sections but the preamble are enclosed in a tag with their name.
-pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
-    let mut sections = Map::new();
-    match options.custom {
-        Some(custom) => {
-            sections.insert("preamble".into(), custom.into());
+    /// Makes the sections of the prompt. All sections but the preamble are enclosed in a tag with their name.
+    /// `purposes` are those of the tool with a name.
+    pub fn sections(&self, purposes: impl Fn(&str) -> Purposes) -> Map<String, Value> {
+        let declared = self.selected_tools.iter().filter(|name| !self.hidden_tools.contains(name));
+        let declared: Vec<(&str, Purposes)> = declared.map(|name| (name.as_str(), purposes(name))).collect();
+        let shell = declared.iter().find(|(_, tool)| tool.runs_commands).map(|(name, _)| *name);
+        let mut sections = Map::new();
+        match self.custom_prompt.as_deref().filter(|custom| !custom.is_empty()) {
+            Some(custom) => {
+                sections.insert("preamble".into(), custom.into());
+            }
+            None => {
+                let preamble = "You are pi, a coding agent in the user's terminal. You read, search, change and run \
+                                what is in the working folder until the task is done.";
+                sections.insert("preamble".into(), preamble.into());
+                insert(&mut sections, "tools", &self.tools(&declared));
+                insert(&mut sections, "rules", &self.rules(&declared, shell));
+                insert(&mut sections, "docs", docs(shell));
+            }
         }
-        None => {
-            let preamble = "You are pi, a coding agent in the user's terminal. You read, search, change and run \
-                            what is in the working folder until the task is done.";
-            sections.insert("preamble".into(), preamble.into());
-            insert(&mut sections, "tools", &tools(options.tools));
-            insert(&mut sections, "rules", &rules(options.tools));
-            insert(&mut sections, "docs", docs(options.tools));
+        if !self.append_system_prompt.is_empty() {
+            insert(&mut sections, "addendum", &self.append_system_prompt);
         }
+        if !self.context_files.is_empty() {
+            insert(&mut sections, "project_context", &project_context(&self.context_files));
+        }
+        // Without a tool that reads files, the model could not read a skill.
+        let reader = declared.iter().find(|(_, tool)| tool.reads).map(|(name, _)| *name).or(shell);
+        if let Some(skills) = reader.and_then(|tool| skill::section(&self.skills, tool)) {
+            insert(&mut sections, "skills", &skills);
+        }
+        insert(&mut sections, "cwd", &self.cwd);
+        for (name, text) in &self.sections {
+            if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
+                insert(&mut sections, name, text);
+            }
+        }
+        sections
     }
-    if let Some(addendum) = options.addendum {
-        insert(&mut sections, "addendum", addendum);
+
+    fn tools(&self, declared: &[(&str, Purposes)]) -> String {
+        let line = |name: &str| {
+            let snippet = self.tool_snippets.get(name).filter(|snippet| !snippet.is_empty())?;
+            Some(format!("- {name}: {snippet}"))
+        };
+        let lines: Vec<String> = declared.iter().filter_map(|(name, _)| line(name)).collect();
+        if lines.is_empty() { "(none)".into() } else { lines.join("\n") }
     }
-    if !options.context_files.is_empty() {
-        insert(&mut sections, "project_context", &project_context(options.context_files));
+
+    fn rules(&self, declared: &[(&str, Purposes)], shell: Option<&str>) -> String {
+        let mut rules = Vec::new();
+        let of_tools = declared.iter().filter_map(|(name, _)| self.tool_guidelines.get(*name)).flatten();
+        let shell = shell.filter(|_| !declared.iter().any(|(_, tool)| tool.searches));
+        let search = shell.map(|tool| format!("Use {tool} to list and search files: ls, rg, find."));
+        let last = ["Be brief.", "Name files by their path."];
+        let own = of_tools.chain(&self.prompt_guidelines).map(String::as_str);
+        for rule in search.as_deref().into_iter().chain(own).chain(last) {
+            let rule = format!("- {}", rule.trim());
+            if rule.len() > 2 && !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        rules.join("\n")
     }
-    // Without a tool that reads files, the model could not read a skill.
-    let reader = options.tools.iter().find(|tool| tool.reads).or_else(|| runs_commands(options.tools));
-    if let Some(skills) = reader.and_then(|tool| skill::section(options.skills, tool.name)) {
-        insert(&mut sections, "skills", &skills);
-    }
-    insert(&mut sections, "cwd", &options.cwd.to_string_lossy());
-    sections
 }
 
 /// Returns the changed sections by name, with `null` for a removed section; `None` if nothing changed.
@@ -87,6 +170,14 @@ pub fn diff(previous: &Map<String, Value>, current: &Map<String, Value>) -> Opti
         .chain(gone.map(|name| (name.clone(), Value::Null)))
         .collect();
     (!patch.is_empty()).then_some(patch)
+}
+
+/// The user's prompt texts. A flag comes first, then `SYSTEM.md` or `APPEND_SYSTEM.md` of a trusted project,
+/// then that of the agent folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserPrompts {
+    pub custom: Option<String>,
+    pub addendum: Option<String>,
 }
 
 /// Finds the user's prompt texts. Each flag is a text, or the path of a file relative to `started_in`.
@@ -148,43 +239,18 @@ fn insert(sections: &mut Map<String, Value>, name: &str, content: &str) {
     sections.insert(name.to_owned(), text.into());
 }
 
-fn runs_commands<'a>(tools: &'a [PromptTool<'a>]) -> Option<&'a PromptTool<'a>> {
-    tools.iter().find(|tool| tool.runs_commands)
-}
-
-fn tools(tools: &[PromptTool<'_>]) -> String {
-    let lines: Vec<String> =
-        tools.iter().filter_map(|tool| Some(format!("- {}: {}", tool.name, tool.snippet?))).collect();
-    if lines.is_empty() { "(none)".into() } else { lines.join("\n") }
-}
-
-fn rules(tools: &[PromptTool<'_>]) -> String {
-    let mut rules = Vec::new();
-    let of_tools = tools.iter().flat_map(|tool| tool.rules).map(String::as_str);
-    let shell = runs_commands(tools).filter(|_| !tools.iter().any(|tool| tool.searches));
-    let search = shell.map(|tool| format!("Use {} to list and search files: ls, rg, find.", tool.name));
-    let last = ["Be brief.", "Name files by their path."];
-    for rule in search.as_deref().into_iter().chain(of_tools).chain(last) {
-        let rule = format!("- {}", rule.trim());
-        if rule.len() > 2 && !rules.contains(&rule) {
-            rules.push(rule);
-        }
-    }
-    rules.join("\n")
-}
-
-fn docs(tools: &[PromptTool<'_>]) -> &'static str {
-    if runs_commands(tools).is_some() {
+fn docs(shell: Option<&str>) -> &'static str {
+    if shell.is_some() {
         "When the user asks about pi itself, read its manual: `pi docs` lists the topics, `pi docs TOPIC` shows one."
     } else {
         "When the user asks about pi itself, name its manual: `pi docs` lists the topics."
     }
 }
 
-fn project_context(files: &[ContextFile]) -> String {
+fn project_context(files: &[PromptFile]) -> String {
     let mut parts = vec!["Instructions from the user and the project, the nearest last:".to_owned()];
     parts.extend(files.iter().map(|file| {
-        let (path, content) = (file.path.display(), &file.content);
+        let PromptFile { path, content } = file;
         format!("<project_instructions path=\"{path}\">\n{content}\n</project_instructions>")
     }));
     parts.join("\n\n")
@@ -195,26 +261,21 @@ mod tests {
     use super::*;
     use crate::base::testing::TempDir;
 
-    fn options<'a>(tools: &'a [PromptTool<'a>]) -> PromptOptions<'a> {
+    fn options(tools: &[&str]) -> PromptOptions {
         PromptOptions {
-            custom: None,
-            addendum: None,
-            tools,
-            context_files: &[],
-            skills: &[],
-            cwd: Path::new("/work"),
+            selected_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
+            tool_snippets: tools.iter().map(|&tool| (tool.to_owned(), "Does it".to_owned())).collect(),
+            cwd: "/work".into(),
+            ..PromptOptions::default()
         }
     }
 
-    fn tool(name: &'static str) -> PromptTool<'static> {
-        PromptTool {
-            name,
-            snippet: Some("Does it"),
+    fn sections(options: &PromptOptions) -> Map<String, Value> {
+        options.sections(|name| Purposes {
             reads: name == "read",
             searches: name == "ls",
             runs_commands: name == "bash",
-            ..PromptTool::default()
-        }
+        })
     }
 
     fn text(sections: &Map<String, Value>, name: &str) -> String {
@@ -223,56 +284,89 @@ mod tests {
 
     #[test]
     fn sections_stand_in_their_order() {
-        let files = [ContextFile {
-            path: "/project/AGENTS.md".into(),
-            content: "Be kind.".into(),
-            imports: Vec::new(),
-        }];
-        let tools = [tool("read"), tool("bash")];
-        let all = PromptOptions { addendum: Some("More."), context_files: &files, ..options(&tools) };
+        let file = PromptFile { path: "/project/AGENTS.md".into(), content: "Be kind.".into() };
+        let further = r#"{"own":"Mine.","empty":"","gone":null,"docs":"Other."}"#;
+        let all = PromptOptions {
+            append_system_prompt: "More.".into(),
+            context_files: vec![file],
+            sections: serde_json::from_str(further).unwrap(),
+            ..options(&["read", "bash"])
+        };
         let made = sections(&all);
         let names: Vec<&str> = made.keys().map(String::as_str).collect();
-        assert_eq!(names, ["preamble", "tools", "rules", "docs", "addendum", "project_context", "cwd"]);
+        assert_eq!(
+            names,
+            ["preamble", "tools", "rules", "docs", "addendum", "project_context", "cwd", "own"]
+        );
         assert_eq!(text(&made, "tools"), "<tools>\n- read: Does it\n- bash: Does it\n</tools>");
         assert_eq!(text(&made, "addendum"), "<addendum>\nMore.\n</addendum>");
         assert_eq!(text(&made, "cwd"), "<cwd>\n/work\n</cwd>");
+        assert_eq!(text(&made, "own"), "<own>\nMine.\n</own>");
+        assert_eq!(text(&made, "docs"), "<docs>\nOther.\n</docs>");
         assert!(text(&made, "project_context").contains(
             "\n\n<project_instructions path=\"/project/AGENTS.md\">\nBe kind.\n</project_instructions>\n"
         ));
         assert_eq!(made, sections(&all));
 
-        let made = sections(&PromptOptions { custom: Some("Mine."), ..all });
+        let custom = PromptOptions { custom_prompt: Some("Mine.".into()), sections: Map::new(), ..all };
+        let made = sections(&custom);
         let names: Vec<&str> = made.keys().map(String::as_str).collect();
         assert_eq!(names, ["preamble", "addendum", "project_context", "cwd"]);
         assert_eq!(text(&made, "preamble"), "Mine.");
     }
 
     #[test]
+    fn further_sections_have_names_of_tags_and_texts() {
+        for (further, fits) in [
+            (r#"{"a-b_1":"x","b":null}"#, true),
+            (r#"{"Big":"x"}"#, false),
+            (r#"{"1a":"x"}"#, false),
+            (r#"{"":"x"}"#, false),
+            (r#"{"preamble":"x"}"#, false),
+            (r#"{"a":5}"#, false),
+        ] {
+            let sections = serde_json::from_str(further).unwrap();
+            assert_eq!(PromptOptions { sections, ..options(&[]) }.check().is_ok(), fits, "{further}");
+        }
+    }
+
+    #[test]
     fn the_prompt_is_short() {
-        let tools = ["read", "bash", "edit", "write"].map(tool);
-        let length: usize = sections(&options(&tools)).values().map(|text| text.to_string().len()).sum();
+        let made = sections(&options(&["read", "bash", "edit", "write"]));
+        let length: usize = made.values().map(|text| text.to_string().len()).sum();
         // Characters; some four make a token.
         assert!(length < 1000, "{length}");
     }
 
     #[test]
     fn rules_follow_the_tools() {
-        let own = ["Look twice.".to_owned(), " Be brief. ".to_owned(), " ".to_owned()];
-        let edit = PromptTool { name: "edit", rules: &own, ..PromptTool::default() };
-        let rows: &[(&[PromptTool<'_>], &str)] = &[
-            (&[], "- Be brief.\n- Name files by their path."),
+        let own = |rules: &[&str]| rules.iter().map(|&rule| rule.to_owned()).collect::<Vec<_>>();
+        let edit = PromptOptions {
+            tool_guidelines: [("edit".to_owned(), own(&["Look twice.", " Be brief. ", " "]))].into(),
+            tool_snippets: BTreeMap::new(),
+            ..options(&["edit", "edit"])
+        };
+        let rows = [
+            (options(&[]), "- Be brief.\n- Name files by their path."),
             (
-                &[tool("bash")],
+                options(&["bash"]),
                 "- Use bash to list and search files: ls, rg, find.\n- Be brief.\n- Name files by their path.",
             ),
-            (&[tool("bash"), tool("ls")], "- Be brief.\n- Name files by their path."),
-            (&[edit, edit], "- Look twice.\n- Be brief.\n- Name files by their path."),
+            (options(&["bash", "ls"]), "- Be brief.\n- Name files by their path."),
+            (
+                PromptOptions { hidden_tools: own(&["bash"]), ..options(&["bash"]) },
+                "- Be brief.\n- Name files by their path.",
+            ),
+            (
+                PromptOptions { prompt_guidelines: own(&["Look twice.", "Say so."]), ..edit.clone() },
+                "- Look twice.\n- Be brief.\n- Say so.\n- Name files by their path.",
+            ),
         ];
-        for (tools, expected) in rows {
-            let made = sections(&options(tools));
+        for (options, expected) in rows {
+            let made = sections(&options);
             assert_eq!(text(&made, "rules"), format!("<rules>\n{expected}\n</rules>"));
         }
-        assert_eq!(text(&sections(&options(&[edit])), "tools"), "<tools>\n(none)\n</tools>");
+        assert_eq!(text(&sections(&edit), "tools"), "<tools>\n(none)\n</tools>");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! calls a skill with `/skill:name`.
 
 use super::place::{Kind, Places};
+use super::prompt::PromptSkill;
 use super::source::Source;
 use super::{Diagnostic, frontmatter, text_file};
 use serde_json::Value;
@@ -147,8 +148,8 @@ fn faults_of_name(name: &str) -> Vec<String> {
 
 /// Returns the prompt section that lists the skills, and tells the model to read them with `tool`. `None` if
 /// no skill is to be listed.
-pub fn section(skills: &[Skill], tool: &str) -> Option<String> {
-    let mut visible = skills.iter().filter(|skill| !skill.is_hidden).peekable();
+pub fn section(skills: &[PromptSkill], tool: &str) -> Option<String> {
+    let mut visible = skills.iter().filter(|skill| !skill.disable_model_invocation).peekable();
     visible.peek()?;
     let mut text = format!(
         "Instructions for special tasks. When a task fits a description, read that file with {tool} first; \
@@ -160,7 +161,7 @@ pub fn section(skills: &[Skill], tool: &str) -> Option<String> {
             "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>",
             escape(&skill.name),
             escape(&skill.description),
-            escape(&skill.source.path.to_string_lossy()),
+            escape(&skill.file_path),
         );
     }
     text.push_str("</available_skills>");
@@ -173,6 +174,19 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
         .replace('"', "&quot;")
         .replace('\'', "&apos;")
+}
+
+impl From<&Skill> for PromptSkill {
+    fn from(skill: &Skill) -> Self {
+        Self {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            file_path: skill.source.path.to_string_lossy().into_owned(),
+            base_dir: skill.folder.to_string_lossy().into_owned(),
+            source_info: skill.source.to_json(),
+            disable_model_invocation: skill.is_hidden,
+        }
+    }
 }
 
 impl Skill {
@@ -391,11 +405,12 @@ mod tests {
             "---\ndescription: b\ndisable-model-invocation: true\n---\nBody\n",
         );
         let (skills, _) = loaded(&scratch, true, false, &[]);
-        let text = section(&skills, "read").unwrap();
+        let listed: Vec<PromptSkill> = skills.iter().map(PromptSkill::from).collect();
+        let text = section(&listed, "read").unwrap();
         assert!(text.contains("<name>a</name>\n<description>&lt;x&gt; &amp; &apos;y&apos;</description>"));
         assert!(!text.contains("<name>b</name>"), "{text}");
         assert!(text.starts_with("Instructions") && text.contains(" with read first"));
-        assert!(section(&skills[1..], "read").is_none());
+        assert!(section(&listed[1..], "read").is_none());
         let called = skills[1].call("do it").unwrap();
         let folder = skills[1].folder.display();
         assert_eq!(

@@ -87,7 +87,7 @@ impl Hooked {
             }
             match &entries {
                 Ok(_) => Flow::Next,
-                Err(why) => Flow::Fault(format!("Invalid boundary entries: {why}")),
+                Err(why) => Flow::Fault(format!("Its entries are not appended: {why}")),
             }
         });
         match (event, entries) {
@@ -153,7 +153,7 @@ impl Conductor<'_> {
             self.control.report(&Problem {
                 source: SOURCE.into(),
                 event: boundary.into(),
-                error: format!("{boundary} requested continuation without runnable model context"),
+                error: "The run does not go on: there is nothing that the model could answer".into(),
             });
         }
         Ok(can_go_on)

@@ -5,8 +5,9 @@ use super::boundary::Turn;
 use super::checkpoint;
 use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
-use super::control::{self, Control, InterruptMode};
+use super::control::{self, Control, InterruptMode, is_typed};
 use super::event::{Event, Listener, RETRY_CANCELLED};
+use super::event_json;
 use super::hook::Hooked;
 use super::image::blocked;
 use super::limit::Verdict;
@@ -31,6 +32,7 @@ use crate::llm::stream::StreamHandle;
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::Notice;
+use crate::session::compaction::current_system;
 use crate::session::entry::ContextEdit;
 use crate::tools;
 use crate::wire;
@@ -59,8 +61,6 @@ pub(super) struct Conductor<'a> {
     pub hooked: Hooked,
     /// Calls whose changes of files are looked at, with the number of each.
     pub looking: HashMap<String, u64>,
-    /// What handlers have made of the run before it began.
-    pub system_prompt: Option<String>,
     /// Turns of the run.
     pub turns: u64,
     pub turn: Turn,
@@ -179,7 +179,7 @@ impl Conductor<'_> {
     pub fn emit_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
         let mut told = Ok(());
         let mut queues = self.control.queues();
-        if queues.steering.started(message) || queues.follow_up.started(message) {
+        if (queues.steering.started(message) || queues.follow_up.started(message)) && is_typed(message) {
             queues.emit(&mut |event| told = (self.listener)(event));
         }
         told
@@ -217,6 +217,12 @@ impl Host for Conductor<'_> {
             _ => Value::Null,
         };
         self.hooked.event(&Event::Agent(*event), more, self.cancel);
+        // What handlers send before the first request goes with it.
+        if self.is_first
+            && event_json::name(&Event::Agent(*event)).is_some_and(|name| self.hooked.wants(name))
+        {
+            self.control.queues().steering.mark();
+        }
         if let AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } = event
             && self.attempt > 0
             && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
@@ -253,11 +259,17 @@ impl Host for Conductor<'_> {
         Ok(arguments)
     }
 
-    fn after_call(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: &mut bool) {
+    fn after_call(
+        &mut self,
+        call: &ToolCall,
+        arguments: &Map<String, Value>,
+        output: &mut ToolOutput,
+        is_error: &mut bool,
+    ) {
         if let Some(number) = self.looking.remove(&call.id) {
             self.config.workspace.changes.end(&call.name, &call.id, number);
         }
-        self.hooked.tool_result(call, None, output, is_error, self.cancel);
+        self.hooked.tool_result(call, None, arguments, output, is_error, self.cancel);
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
@@ -309,10 +321,6 @@ impl Host for Conductor<'_> {
         let (sections, absent) = {
             let state = self.control.state();
             (state.sections(), state.absent_tools())
-        };
-        let sections = match &self.system_prompt {
-            Some(text) => Arc::new(Map::from_iter([("preamble".to_owned(), text.as_str().into())])),
-            None => sections,
         };
         if let Some(update) = update(&head, &sections, &agent.tools, &absent) {
             pending.insert(0, AgentMessage::System(Arc::new(update)));
@@ -367,7 +375,11 @@ impl Host for Conductor<'_> {
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
-        let changed = self.hooked.context(messages, self.cancel);
+        let mut changed = self.hooked.context(messages, self.cancel);
+        let forced = self.control.state().forced_prompt().map(str::to_owned);
+        if let Some(text) = forced {
+            changed = Some(forced_upon(changed.as_deref().unwrap_or(messages), text));
+        }
         let messages = changed.as_deref().unwrap_or(messages);
         let undeclared = self.control.state().undeclared_tools();
         let offered = (!undeclared.is_empty()).then(|| without_tools(messages, &undeclared));
@@ -420,6 +432,14 @@ pub(super) fn note(kind: &str, text: String) -> AgentMessage {
         timestamp: now_ms(),
         ..CustomMessage::default()
     }))
+}
+
+/// Returns `messages` with `prompt` as their only system message, which keeps the tools.
+fn forced_upon(messages: &[AgentMessage], prompt: String) -> Vec<AgentMessage> {
+    let head = current_system(messages).unwrap_or_default();
+    let head = SystemMessage { content: Content::Text(prompt), sections: None, ..head };
+    let spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
+    [AgentMessage::System(Arc::new(head))].into_iter().chain(spoken.cloned()).collect()
 }
 
 /// Returns `messages` without the declarations of the tools with these names.

@@ -37,7 +37,6 @@ use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
 use crate::wire::faux;
-use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -45,9 +44,6 @@ use std::sync::{Arc, Mutex};
 
 /// Receives warnings about configuration files.
 pub type Warn<'a> = &'a mut dyn FnMut(&dyn Display);
-
-/// Makes the sections of the system prompt for a set of tools.
-pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
 
 /// The configuration of a conversation. A run keeps the configuration that it started with.
 #[derive(Clone)]
@@ -59,7 +55,7 @@ pub struct Config {
     pub tools: Vec<Arc<dyn Tool>>,
     /// What the user agreed to in the project; `None` if what it brings is not used.
     pub consent: Option<Arc<Consent>>,
-    pub prompt: Prompt,
+    pub prompt: Arc<Source>,
     /// Context files, such as `AGENTS.md`, whose text is in the system prompt.
     pub context_files: Vec<PathBuf>,
     pub themes: Themes,
@@ -384,7 +380,7 @@ pub fn configure(
         consent: inputs.consent,
         workspace,
         context_files: context_files.iter().map(|file| file.path.clone()).collect(),
-        prompt: Source {
+        prompt: Arc::new(Source {
             texts: UserPrompts {
                 custom: prompts.custom,
                 addendum: (!addendum.is_empty()).then(|| addendum.join("\n\n")),
@@ -392,8 +388,7 @@ pub fn configure(
             context_files,
             skills: commands.skills.clone(),
             cwd: inputs.cwd,
-        }
-        .into_prompt(),
+        }),
         commands,
         themes,
         scope,

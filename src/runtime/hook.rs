@@ -165,15 +165,22 @@ impl Hooked {
     pub fn message_end(&self, message: AgentMessage, cancel: &CancelToken) -> AgentMessage {
         let fields = || json!({"message": message});
         let event = self.ask("message_end", fields, cancel, &mut |event, result| {
-            if let Ok(Value::Object(mut result)) = result
-                && let Some(changed) = result.remove("message")
-                && changed["role"] == event["message"]["role"]
-                && serde_json::from_value::<AgentMessage>(changed.clone())
-                    .is_ok_and(|message| !matches!(message, AgentMessage::Unknown(_)))
-            {
-                event["message"] = changed;
+            let mut result = result.unwrap_or_default();
+            let Some(changed) =
+                result.get_mut("message").filter(|message| is_yes(message)).map(Value::take)
+            else {
+                return Flow::Next;
+            };
+            if changed["role"] != event["message"]["role"] {
+                return Flow::Fault("The message has another role than the one whose place it takes".into());
             }
-            Flow::Next
+            match read(changed.clone()) {
+                None | Some(AgentMessage::Unknown(_)) => Flow::Fault("The message is not whole".into()),
+                Some(_) => {
+                    event["message"] = changed;
+                    Flow::Next
+                }
+            }
         });
         let changed = event.and_then(|mut event| read(event["message"].take()));
         changed.unwrap_or(message)
@@ -205,8 +212,15 @@ impl Hooked {
             if let Ok(Value::Object(mut result)) = result
                 && let Some(changed) = result.remove("messages").filter(Value::is_array)
             {
+                let has_lost_head =
+                    event["messages"][0]["role"] == "system" && changed[0]["role"] != "system";
                 event["messages"] = changed;
                 is_changed = true;
+                if has_lost_head {
+                    return Flow::Fault(
+                        "The first system message is gone: the request has no prompt and no tools".into(),
+                    );
+                }
             }
             Flow::Next
         });
@@ -271,17 +285,18 @@ impl Hooked {
         }
     }
 
-    /// Lets handlers change the result of a call.
+    /// Lets handlers change the result of a call that has run with these arguments.
     pub fn tool_result(
         &self,
         call: &ToolCall,
         parent: Option<&str>,
+        arguments: &Map<String, Value>,
         output: &mut ToolOutput,
         is_error: &mut bool,
         cancel: &CancelToken,
     ) {
         let fields = || {
-            let mut fields = json!({"toolCallId": call.id, "toolName": call.name, "input": call.arguments,
+            let mut fields = json!({"toolCallId": call.id, "toolName": call.name, "input": arguments,
                 "content": output.content, "details": output.details, "isError": *is_error});
             if let Some(structured) = &output.structured {
                 fields["structuredContent"] = structured.clone();
@@ -366,14 +381,6 @@ impl InputSource {
     }
 }
 
-/// What is added to a run before it begins.
-#[derive(Default)]
-pub(crate) struct Preparation {
-    pub messages: Vec<AgentMessage>,
-    /// The whole system prompt, in place of the session's.
-    pub system_prompt: Option<String>,
-}
-
 /// A message of a part that was added, from `customType`, `content`, `display` and `details`.
 pub fn custom_message(mut fields: Value) -> Option<AgentMessage> {
     #[derive(Deserialize)]
@@ -383,6 +390,9 @@ pub fn custom_message(mut fields: Value) -> Option<AgentMessage> {
     }
     Named::deserialize(&fields).ok()?;
     fields["role"] = "custom".into();
+    if fields["content"].is_null() {
+        fields["content"] = json!([]);
+    }
     fields["timestamp"] = crate::llm::message::now_ms().into();
     let message = read(fields)?;
     matches!(message, AgentMessage::Custom(_)).then_some(message)

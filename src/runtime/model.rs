@@ -149,10 +149,13 @@ impl Models<'_> {
             state.model = model;
             level
         };
+        let level = self.set_thinking(level, emit)?;
         let fields =
             || json!({"model": selected.shown(), "previousModel": previous.shown(), "source": source});
-        self.control.hooked().tell("model_select", fields, self.control.root());
-        self.set_thinking(level, emit)
+        if (&selected.provider, &selected.id) != (&previous.provider, &previous.id) {
+            self.control.hooked().tell("model_select", fields, self.control.root());
+        }
+        Ok(level)
     }
 
     /// True if the model's provider is used through a sign-in, not with a key that is paid for by the token.

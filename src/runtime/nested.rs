@@ -200,17 +200,20 @@ impl NestedCall {
         };
         let mut begun = None;
         let (mut output, mut is_error) = ToolOutput::of(self.run_checked(&mut begun, &update));
-        let duration_ms =
-            begun.map(|begun: Instant| u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.control.hooked().tool_result(&self.call, parent, &mut output, &mut is_error, &self.cancel);
+        let duration_ms = begun.map(|(begun, arguments): (Instant, _)| {
+            let taken = begun.elapsed();
+            let hooked = self.control.hooked();
+            hooked.tool_result(&self.call, parent, &arguments, &mut output, &mut is_error, &self.cancel);
+            u64::try_from(taken.as_millis()).unwrap_or(u64::MAX)
+        });
         self.tell(AgentEvent::ToolEnd { id, name, output: &output, is_error, duration_ms, parent });
         (output, is_error)
     }
 
-    /// Sets `begun` as soon as nothing keeps the tool from running.
+    /// Sets `begun`, with the arguments, as soon as nothing keeps the tool from running.
     fn run_checked(
         &self,
-        begun: &mut Option<Instant>,
+        begun: &mut Option<(Instant, Map<String, Value>)>,
         update: &(dyn Fn(ToolOutput) + Sync),
     ) -> Result<ToolOutput, ToolError> {
         let Self { control, parent, call, cancel } = self;
@@ -231,7 +234,7 @@ impl NestedCall {
             .tool_call(call, parent.as_deref(), arguments, cancel)
             .map_err(|Refusal { reason, .. }| ToolError::new(reason))?;
         let model = control.models().current();
-        *begun = Some(Instant::now());
+        *begun = Some((Instant::now(), arguments.clone()));
         tool.run(&Invocation { id: &call.id, arguments: &arguments, cancel, model: &model, update })
     }
 
@@ -285,6 +288,7 @@ impl Session {
                     None => json!({"cancelled": true}),
                 })
             }
+            Ask::Wait => Ok(Value::Null),
             Ask::Reload => self.reload().map(|()| Value::Null).map_err(|error| fault(&error)),
             Ask::Compact { instructions } => {
                 let ticket = self.control().begin_compaction()?;

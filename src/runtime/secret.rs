@@ -5,10 +5,12 @@
 //! and the log are outside of the wrapper, so they contain placeholders only.
 
 use super::config::Config;
+use super::prompt;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::secret::{Vault, placeholder};
+use crate::resources::prompt::PromptOptions;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -82,9 +84,9 @@ pub(super) fn hidden(vault: &Vault, mut message: AgentMessage) -> AgentMessage {
 }
 
 impl Config {
-    /// Returns the prompt sections for `tools`. If there are secrets, a section explains placeholders.
-    pub(super) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
-        let mut sections = (self.prompt)(tools);
+    /// Returns the sections of a prompt. If there are secrets, a section explains placeholders. `tools` are all tools.
+    pub(super) fn sections(&self, options: &PromptOptions, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
+        let mut sections = prompt::sections(options, tools);
         if let Some(set) = self.services.vault().set() {
             sections.values_mut().for_each(|text| set.hide_value(text));
             let note = format!(

@@ -13,7 +13,6 @@ use super::config::Config;
 use super::control::{self, Begin, Control, Parts, Ticket};
 use super::event::{Event, Listener};
 use super::expand::Commands;
-use super::hook::Preparation;
 use super::limit::TimeLimit;
 use super::outcome;
 use super::succession::Succession;
@@ -188,6 +187,7 @@ impl Session {
                 None => limit,
             });
         }
+        self.control.state().set_run_prompt(None);
         let outcome = outcome.and_then(|()| self.control.write_after_turn(listener));
         let outcome = match (outcome, &self.ended_by) {
             (Ok(()), Some(reason)) => listener(&Event::LimitReached { reason }),
@@ -223,9 +223,10 @@ impl Session {
         self.update_child_env();
         let settled = Event::AgentSettled { aborted: cancel.is_cancelled() };
         self.control.settle_warming();
+        // Handlers come first: what a listener begins would find them with a session that is busy again.
+        self.control.hooked().event(&settled, || Value::Null, self.control.root());
         let told = listener(&settled);
         ticket.wake_idle();
-        self.control.hooked().event(&settled, || Value::Null, self.control.root());
         outcome.and(told)
     }
 
@@ -242,13 +243,12 @@ impl Session {
         listener: Listener<'_>,
         cancel: &CancelToken,
     ) -> Result<(), Fatal> {
-        let mut preparation = Preparation::default();
         let mut input = match message {
             Some(message) => {
                 let mut messages = vec![message];
                 messages.append(&mut self.control.state().next_turn);
-                preparation = self.control.prepare_run(&messages[0], cancel);
-                messages.append(&mut preparation.messages);
+                let added = self.control.prepare_run(&messages[0], cancel);
+                messages.extend(added);
                 Input::Prompt(messages)
             }
             None => Input::Continue,
@@ -264,7 +264,6 @@ impl Session {
             cancel,
             hooked: self.control.hooked(),
             looking: HashMap::new(),
-            system_prompt: preparation.system_prompt,
             turns: 0,
             turn: Turn::default(),
             attempt: 0,

@@ -133,11 +133,13 @@ impl Session {
         }
         let cwd = self.cwd();
         let succession = self.next()?;
-        let mut log = succession.create(&cwd, parent)?;
+        let log = succession.create(&cwd, parent)?;
+        let mut next = (succession.make)(log, Folder::Own).map_err(Fatal)?;
+        // Model and thinking level, which a session begins with, are recorded already.
         for entry in entries {
-            log.append(entry)?;
+            next.parts.conversation.append(entry)?;
         }
-        self.go_on_with(log, "new").map(|()| true)
+        self.succeed(next, "new").map(|()| true)
     }
 
     /// Opens the session at `path`, or starts a new one if there is no such file. False if a handler cancels it.

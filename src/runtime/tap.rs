@@ -99,7 +99,8 @@ impl Tap for HookTap {
     }
 
     fn event(&self, data: &str) {
-        if !self.takes_events {
+        // The mark at the end of a stream is no event.
+        if !self.takes_events || data.starts_with("[DONE]") {
             return;
         }
         let fields = || {

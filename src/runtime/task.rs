@@ -62,6 +62,8 @@ pub enum Ask {
     Compact {
         instructions: Option<String>,
     },
+    /// Nothing: the answer comes when all that was handed over before is done.
+    Wait,
     Navigate {
         target: String,
         summarize: bool,

@@ -18,7 +18,7 @@ use crate::session::entry::Body;
 use crate::session::{Conversation, Log};
 use crate::tools::testing::TempDir;
 use crate::wire::faux;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A session with `faux/echo` that keeps ten tokens when it is compacted.
@@ -43,7 +43,7 @@ fn session(dir: &TempDir) -> Session {
             settings,
             workspace: Arc::new(dir.workspace()),
             tools: Vec::new(),
-            prompt: Arc::new(|_| Map::new()),
+            prompt: Arc::default(),
             commands: Commands::default(),
             scope: Vec::new(),
             limits: Default::default(),
@@ -65,11 +65,12 @@ fn say(session: &mut Session, text: &str) {
     session.prompt(text.to_owned(), Vec::new(), &mut |_| Ok(())).unwrap();
 }
 
-/// What the model would be told: a letter for each kind of message.
+/// What the model would be told: a letter for each kind of message but the prompt.
 fn shape(session: &Session) -> String {
     let letter = |role: &str| role.chars().next().unwrap_or('?');
     let messages = session.control().messages();
-    messages.iter().map(|message| letter(message.role())).collect()
+    let spoken = messages.iter().filter(|message| message.role() != "system");
+    spoken.map(|message| letter(message.role())).collect()
 }
 
 fn leaf(session: &Session) -> String {
@@ -156,7 +157,8 @@ fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
     say(&mut session, "blue");
     let (tree, last) = session.control().tree().json();
     let tree: Value = serde_json::from_str(&tree).unwrap();
-    let user = &tree[0]["children"][0]["children"][0]["entry"];
+    // Below the prompt, the message and its answer.
+    let user = &tree[0]["children"][0]["children"][0]["children"][0]["entry"];
     assert_eq!(user["message"]["content"][0]["text"], "blue");
     let (user, last) = (user["id"].as_str().unwrap().to_owned(), last.unwrap());
 
@@ -302,12 +304,13 @@ fn plain_text_neither_drives_a_terminal_nor_hides_anything() {
     }
 }
 
-/// The conversation, roles in front.
+/// The conversation without the prompt, roles in front.
 fn spoken(session: &Session) -> Vec<String> {
     session
         .control()
         .messages()
         .iter()
+        .filter(|message| message.role() != "system")
         .map(|message| format!("{}: {}", message.role(), message.text()))
         .collect()
 }

@@ -174,8 +174,10 @@ impl Asked {
                 (entries, common, log.leaf().map(str::to_owned))
             };
             let mut preparation = json!({"targetId": target, "oldLeafId": leaf, "commonAncestorId": common,
-                "entriesToSummarize": left, "userWantsSummary": how.summarize,
-                "replaceInstructions": self.replace_instructions});
+                "entriesToSummarize": left, "userWantsSummary": how.summarize});
+            if self.replace_instructions {
+                preparation["replaceInstructions"] = true.into();
+            }
             for (name, text) in [("customInstructions", &self.instructions), ("label", &self.label)] {
                 if let Some(text) = text {
                     preparation[name] = text.as_str().into();

@@ -41,14 +41,14 @@ fn read_one(conversation: &Conversation, fields: &Value) -> Result<Body, String>
 
 fn check_edit(conversation: &Conversation, edit: &mut ContextEdit, fields: &Value) -> Result<(), String> {
     if fields.get("replacement").is_none() {
-        return Err("Context edit replacement must be null or contain string/array content".into());
+        return Err("A context_edit needs a \"replacement\": null, or an object with \"content\"".into());
     }
     let id = &edit.target_id;
     let index: &Index = conversation.index();
-    let target = index.find(id).ok_or_else(|| format!("Entry {id} not found"))?;
+    let target = index.find(id).ok_or_else(|| format!("There is no entry {id}"))?;
     let leaf = conversation.leaf().and_then(|leaf| index.find(leaf));
     if !index.path(leaf).contains(&target) {
-        return Err(format!("Entry {id} is not on the active branch"));
+        return Err(format!("The entry {id} is not on the current branch"));
     }
     match index.get(target).map(|slot| slot.kind) {
         Some(Kind::User | Kind::CustomMessage) => {}
@@ -59,7 +59,7 @@ fn check_edit(conversation: &Conversation, edit: &mut ContextEdit, fields: &Valu
                 replacement.content = Content::Blocks(vec![Block::text(text.clone())]);
             }
         }
-        _ => return Err(format!("Entry {id} does not contribute editable model content")),
+        _ => return Err(format!("The entry {id} has no content that could be replaced")),
     }
     Ok(())
 }

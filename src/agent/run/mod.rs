@@ -117,9 +117,15 @@ pub trait Host {
         Ok(arguments)
     }
 
-    /// A call has run: the last look at its result.
-    fn after_call(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: &mut bool) {
-        let _ = (call, output, is_error);
+    /// A call has run with these arguments: the last look at its result.
+    fn after_call(
+        &mut self,
+        call: &ToolCall,
+        arguments: &Map<String, Value>,
+        output: &mut ToolOutput,
+        is_error: &mut bool,
+    ) {
+        let _ = (call, arguments, output, is_error);
     }
 
     /// Called before each request for `messages`. May replace the target, which is the agent's model.
@@ -189,9 +195,7 @@ pub fn run(
         Input::Continue => continuation(host)?,
     };
     // Queued input is all that the queue's mode allows in one turn.
-    if pending.is_empty() || is_prompt {
-        pending.extend(host.steering());
-    }
+    let takes_steering = pending.is_empty() || is_prompt;
     let mut added = Vec::new();
     host.event(&AgentEvent::AgentStart)?;
     let mut first = true;
@@ -202,8 +206,11 @@ pub fn run(
                 pending = host.steering();
             }
         }
-        first = false;
         host.event(&AgentEvent::TurnStart)?;
+        if first && takes_steering {
+            pending.extend(host.steering());
+        }
+        first = false;
         host.announce(agent, &mut pending)?;
         for message in pending.drain(..) {
             add(host, &mut added, message)?;

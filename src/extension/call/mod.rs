@@ -68,6 +68,7 @@ pub fn waits(method: &str, params: &Value) -> bool {
     WAITING.contains(&method)
         || asks_back()
         || (method == "session.sendUserMessage" && params["expandPromptTemplates"] == true)
+        || (matches!(method, "session.sendUserMessage" | "session.sendMessage") && params["wait"] == true)
 }
 
 /// Answers a call of an instance.

@@ -44,8 +44,11 @@ impl Call<'_> {
                 Ok(json!({"tree": tree, "leafId": leaf}))
             }
             "systemPrompt" => {
+                if let Some(options) = params.get("options") {
+                    return Ok(json!({"text": control.render_prompt(options).map_err(failed)?}));
+                }
                 let (text, sections) = control.system_prompt();
-                Ok(json!({"text": text, "sections": sections}))
+                Ok(json!({"text": text, "sections": sections, "options": control.prompt_options()}))
             }
             "sendMessage" => {
                 let message = custom_message(params.required("message")?).ok_or_else(|| {
@@ -58,8 +61,9 @@ impl Call<'_> {
                     Some("followUp") => Delivery::Now(Streaming::FollowUp),
                     _ => Delivery::Now(Streaming::Steer),
                 };
+                let starts_none = triggers != Some(true) || control.snapshot().is_streaming;
                 control.send(message, delivery, triggers == Some(true)).map_err(failed)?;
-                Ok(Value::Null)
+                self.await_run(starts_none)
             }
             "preview" => {
                 let entries = params.get("entries").cloned().unwrap_or_else(|| json!([]));
@@ -88,8 +92,12 @@ impl Call<'_> {
                 Ok(Value::Null)
             }
             "shutdown" => {
-                let root = control.root().clone();
-                control.when_idle(move || root.cancel());
+                // Where prompts come from the command line, pi ends when they are done.
+                let mode = self.extensions.state().about.mode;
+                if !matches!(mode, "print" | "json") {
+                    let root = control.root().clone();
+                    control.when_idle(move || root.cancel());
+                }
                 Ok(Value::Null)
             }
             "waitForIdle" => {
@@ -191,9 +199,18 @@ impl Call<'_> {
         if expands {
             text = self.control.expand(text).0;
         }
+        let is_queued = self.control.snapshot().is_streaming;
         let delivery = Delivery::Now(streaming.unwrap_or(Streaming::Steer));
         self.control.send(user_message(text, images), delivery, true).map_err(failed)?;
-        Ok(Value::Null)
+        self.await_run(is_queued)
+    }
+
+    /// Waits for the end of the run that a message has started, if the call asks for that.
+    fn await_run(&self, is_none: bool) -> Answer {
+        match self.params.flag("wait")? && !is_none {
+            true => self.on_session(Ask::Wait),
+            false => Ok(Value::Null),
+        }
     }
 
     fn navigate(&self) -> Answer {

@@ -5,7 +5,7 @@ use crate::base::json::json;
 use crate::extension::component;
 use crate::runtime::ui::{Arrange, Change, Component, Dialog, Indicator, Place, Query, Ui, YES};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// Time of a frame of the working indicator, when nothing is said and at least.
@@ -111,7 +111,9 @@ impl Call<'_> {
                 return match &ui {
                     Some(ui) => {
                         let awaited = params.optional("blocked")?;
-                        component::custom(self.instance, ui, name, place, awaited, self.cancel)
+                        self.while_asking("custom", "", || {
+                            component::custom(self.instance, ui, name, place, awaited, self.cancel)
+                        })
                     }
                     None => Ok(json!({})),
                 };
@@ -207,11 +209,39 @@ impl Call<'_> {
     fn ask(&self, ui: Option<Arc<dyn Ui>>, dialog: &Dialog<'_>) -> Result<Option<String>, Failure> {
         let timeout = self.params.optional::<u64>("timeout")?.map(Duration::from_millis);
         let Some(ui) = ui else { return Ok(None) };
-        let prompt = || json!({"reason": "ui_prompt", "kind": dialog.kind(), "title": dialog.title()});
-        let hooked = self.control.hooked();
-        hooked.tell("ui_prompt_start", prompt, self.cancel);
-        let answer = ui.ask(dialog, timeout, self.cancel);
-        hooked.tell("ui_prompt_end", prompt, self.cancel);
-        Ok(answer)
+        Ok(self.while_asking(dialog.kind(), dialog.title(), || ui.ask(dialog, timeout, self.cancel)))
+    }
+
+    /// Tells that the user is waited for while `ask` runs. Waits that overlap are told as one.
+    fn while_asking<T>(&self, kind: &str, title: &str, ask: impl FnOnce() -> T) -> T {
+        let tell = |event: &str, prompt: &Value| {
+            self.control.hooked().tell(event, || prompt.clone(), self.control.root());
+        };
+        let asking = || self.extensions.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prompt = json!({"reason": "ui_prompt", "kind": kind});
+        if !title.is_empty() {
+            prompt["title"] = title.into();
+        }
+        let is_first = {
+            let mut asking = asking();
+            asking.0 += 1;
+            if asking.0 == 1 {
+                asking.1.clone_from(&prompt);
+            }
+            asking.0 == 1
+        };
+        if is_first {
+            tell("ui_prompt_start", &prompt);
+        }
+        let answer = ask();
+        let ended = {
+            let mut asking = asking();
+            asking.0 -= 1;
+            (asking.0 == 0).then(|| asking.1.take())
+        };
+        if let Some(prompt) = ended {
+            tell("ui_prompt_end", &prompt);
+        }
+        answer
     }
 }

@@ -42,20 +42,22 @@ const RULES = {
 		},
 	},
 	before_agent_start: {
-		before: (event) => ({ ...event.systemPromptOptions.sections }),
-		apply: (event, result) => result.systemPrompt !== undefined && (event.systemPrompt = result.systemPrompt),
-		answer: (event, handled, before) => {
+		apply: (event, result) => result.systemPrompt !== undefined && (event.systemPromptOptions.forceSystemPrompt = result.systemPrompt),
+		...inPlace("systemPromptOptions", (event, handled) => {
 			const messages = handled.flatMap((result) => result.message ?? []);
-			// Sections that a handler put into the options follow the prompt.
-			const sections = Object.entries(event.systemPromptOptions.sections).filter(([name, text]) => text && before[name] !== text);
-			const isChanged = sections.length > 0 || handled.some((result) => result.systemPrompt !== undefined);
-			const prompt = [event.systemPrompt, ...sections.map(([, text]) => text)].join("\n\n");
-			return { ...(messages.length > 0 && { message: messages[0], messages }), ...(isChanged && { systemPrompt: prompt }) };
-		},
+			return messages.length > 0 ? { messages } : {};
+		}),
 	},
 	turn_end: BOUNDARY,
 	agent_before_settle: BOUNDARY,
-	message_end: chain("message"),
+	message_end: {
+		...chain("message"),
+		apply: (event, { message }) => {
+			if (!message) return;
+			if (message.role !== event.message.role) throw new Error("the message has another role than the one whose place it takes");
+			event.message = message;
+		},
+	},
 	context: chain("messages"),
 	context_with_system: chain("messages"),
 	before_provider_request: {
@@ -87,14 +89,14 @@ export async function runHandlers(event, handlers, context, failed) {
 		let result;
 		try {
 			result = await handler(event, context);
+			if (result === undefined || result === null || (typeof result !== "object" && !rule.raw)) continue;
+			rule.apply?.(event, result);
 		} catch (error) {
 			if (event.type === "tool_call" || event.type === "user_bash") throw error;
 			failed(error);
 			continue;
 		}
-		if (result === undefined || result === null || (typeof result !== "object" && !rule.raw)) continue;
 		handled.push(result);
-		rule.apply?.(event, result);
 		if (rule.until?.(result)) break;
 	}
 	return rule.answer?.(event, handled, before) ?? null;

@@ -18,6 +18,10 @@ const MAX_DRAWN_CALLS = 200;
 const REFRESH_MS = 10_000;
 /** Milliseconds for which an extension counts as being loaded while its models are found out. */
 const MODELS_WAIT_MS = 1000;
+/** Events of a run; at others there may be a run or none. */
+const OF_RUN = /^(agent_start|agent_end|turn_|message_|tool_|context|before_provider_|after_provider_|provider_stream_)/;
+/** Events beside a run, when pi may count as busy nevertheless. */
+const BESIDE_RUN = /^(before_agent_start|agent_before_settle|agent_settled|session_)/;
 /** Events whose handlers nobody waits for. */
 const STREAMS = new Set(["message_update", "provider_stream_event", "tool_execution_update"]);
 
@@ -216,14 +220,22 @@ export class Extension {
 		};
 	}
 
-	/** The context of one handler: `signal` is aborted when pi gives up waiting for it. */
-	context(signal, extra = {}) {
-		return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(this.base), ...Object.getOwnPropertyDescriptors({ signal }), ...Object.getOwnPropertyDescriptors(extra) });
+	/** The context of one handler: `signal` is aborted when pi gives up waiting for it, and there during runs alone. */
+	context(signal, extra = {}, event = "") {
+		const { mirror, id } = this;
+		const isInRun = () => OF_RUN.test(event) || (!BESIDE_RUN.test(event) && mirror.read("session.state", { extension: id }, {}).isIdle === false);
+		const own = {
+			get signal() {
+				return isInRun() ? signal : undefined;
+			},
+		};
+		return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(this.base), ...Object.getOwnPropertyDescriptors(own), ...Object.getOwnPropertyDescriptors(extra) });
 	}
 
 	toolContext(signal, toolCallId) {
 		const extension = this;
 		return this.context(signal, {
+			signal,
 			get tools() {
 				return extension.ask("tools.list").tools.filter((tool) => tool.active);
 			},
@@ -246,13 +258,13 @@ export class Extension {
 		return this.context(signal, {
 			waitForIdle: () => this.change("session.waitForIdle"),
 			reload: () => this.change("session.reload"),
-			getSystemPromptOptions: () => this.ask("session.systemPrompt").options ?? {},
+			getSystemPromptOptions: () => this.ask("session.systemPrompt").options,
 			newSession: async ({ parentSession, setup, withSession } = {}) => replace("session.new", { parentSession, ...(setup && { setup: await collect(setup) }) }, withSession),
 			fork: (entryId, { position, withSession } = {}) => replace("session.fork", { entryId, position }, withSession),
 			navigateTree: (targetId, options = {}) => replace("session.navigate", { targetId, ...options }),
 			switchSession: (sessionPath, { withSession } = {}) => replace("session.switch", { sessionPath }, withSession),
-			sendMessage: (message, options) => this.change("session.sendMessage", { message, ...options }),
-			sendUserMessage: (content, options) => this.change("session.sendUserMessage", { content, ...options }),
+			sendMessage: (message, options) => this.change("session.sendMessage", { message, ...options, wait: true }),
+			sendUserMessage: (content, options) => this.change("session.sendUserMessage", { content, ...options, wait: true }),
 		});
 	}
 
@@ -389,32 +401,37 @@ export class Extension {
 		if (event.type === "terminal_input") return this.screen.terminalInput(event.data);
 		if (event.type === "theme_changed") this.screen.redraw();
 		const seen = event.type === "message_update" ? this.streaming.update(event, parseStreamingJson) : event;
+		if (event.type === "session_before_compact") {
+			const { fileOps } = event.preparation;
+			for (const [kind, paths] of Object.entries(fileOps)) fileOps[kind] = new Set(paths);
+		}
 		if (event.type === "session_before_compact" || event.type === "session_before_tree") seen.signal = signal;
 		if (event.type === "turn_end" || event.type === "agent_before_settle") {
 			// The whole conversation is made ready only for those who look at it.
 			const context = () => this.ask("session.preview", { event: event.type, entries: seen.entries });
 			Object.defineProperty(seen, "context", { enumerable: true, get: context });
 		}
-		if (event.type === "before_agent_start") seen.systemPromptOptions = this.promptOptions(event.systemPromptOptions);
+		const extra = event.type === "before_agent_start" ? this.promptGetters(seen) : {};
 		const handlers = this.handlers.get(event.type) ?? [];
 		let failure;
 		const failed = (error) => {
 			if (failure || STREAMS.has(event.type)) this.fail(event.type, error);
 			failure ??= error;
 		};
-		const answer = await runHandlers(seen, handlers, this.context(signal), failed);
+		const answer = await runHandlers(seen, handlers, this.context(signal, extra, event.type), failed);
 		const empty = answer === null || Object.keys(answer).length === 0;
 		if (failure && empty && !STREAMS.has(event.type)) throw failure;
 		if (failure && !empty) this.fail(event.type, failure);
 		return event.type === "user_bash" && answer?.operations ? this.runFor(event, answer.operations, signal) : answer;
 	}
 
-	/** Options of the system prompt with every field that handlers count on. */
-	promptOptions(given) {
-		const known = given !== null && typeof given === "object" && !Array.isArray(given) ? given : {};
-		const { names } = this.mirror.read("tools.active", { extension: this.id }, { names: [] });
-		const lists = { hiddenTools: [], promptGuidelines: [], contextFiles: [], skills: [] };
-		return { selectedTools: names, ...lists, toolSnippets: {}, toolGuidelines: {}, appendSystemPrompt: "", cwd: environment.cwd, ...known, sections: { ...known.sections } };
+	/** Has the prompt of an event, and of its context, follow what handlers make of its options. */
+	promptGetters(event) {
+		const { systemPrompt: text, systemPromptOptions: options } = event;
+		const before = JSON.stringify(options);
+		const getSystemPrompt = () => (JSON.stringify(options) === before ? text : this.ask("session.systemPrompt", { options }).text);
+		Object.defineProperty(event, "systemPrompt", { enumerable: true, get: getSystemPrompt });
+		return { getSystemPrompt };
 	}
 
 	/** A command of the user that runs on operations of the extension. */

@@ -21,6 +21,7 @@ use super::summary::Failure;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::message::{AssistantMessage, Content, StopReason};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::session::Log;
@@ -38,6 +39,8 @@ pub struct State {
     recovered: bool,
     /// True if a compaction failed or freed next to nothing since the last user message.
     fruitless: bool,
+    /// True if the compaction under way, or the last one, was made by a handler.
+    from_handler: bool,
     /// The failed answer that was left out of the conversation and not retried. It is the result of the run.
     pub(super) failed: Option<Arc<AssistantMessage>>,
 }
@@ -183,13 +186,8 @@ impl Compactor<'_> {
             return Ok(false);
         }
         if self.state.recovered {
-            (self.listener)(&Event::CompactionEnd {
-                reason: Reason::Overflow,
-                result: None,
-                aborted: false,
-                will_retry: false,
-                error_message: Some(pressure.second_failure()),
-            })?;
+            self.state.from_handler = false;
+            self.tell_failure(Reason::Overflow, Some(pressure.second_failure()))?;
             return Ok(false);
         }
         self.state.recovered = true;
@@ -239,13 +237,10 @@ impl Compactor<'_> {
             }
         };
         drop(busy);
-        (self.listener)(&Event::CompactionEnd {
-            reason,
-            result: result.as_ref(),
-            aborted: result.is_none() && error.is_none(),
-            will_retry: will_retry && result.is_some(),
-            error_message: error.as_deref(),
-        })?;
+        match &result {
+            Some(result) => self.tell_success(reason, result, will_retry)?,
+            None => self.tell_failure(reason, error.as_deref())?,
+        }
         Ok(will_retry && result.is_some())
     }
 
@@ -258,20 +253,49 @@ impl Compactor<'_> {
             _ => None,
         };
         self.control.end_compaction();
-        if !matches!(done, Err(NotCompacted::Fatal(_))) {
-            (self.listener)(&Event::CompactionEnd {
-                reason,
-                result: done.as_ref().ok(),
-                aborted: matches!(done, Err(NotCompacted::Cancelled)),
-                will_retry: false,
-                error_message: error.as_deref(),
-            })?;
+        match &done {
+            Ok(result) => self.tell_success(reason, result, false)?,
+            Err(NotCompacted::Fatal(_)) => {}
+            Err(NotCompacted::Failed(_) | NotCompacted::Cancelled) => {
+                self.tell_failure(reason, error.as_deref())?;
+            }
         }
         done
     }
 
+    fn tell_success(
+        &mut self,
+        reason: Reason,
+        result: &CompactionResult,
+        will_retry: bool,
+    ) -> Result<(), Fatal> {
+        let result = Some(result);
+        (self.listener)(&Event::CompactionEnd {
+            reason,
+            result,
+            aborted: false,
+            will_retry,
+            error_message: None,
+        })
+    }
+
+    /// Tells listeners and handlers of a compaction that failed, or was aborted if there is no `error`.
+    fn tell_failure(&mut self, reason: Reason, error: Option<&str>) -> Result<(), Fatal> {
+        let (aborted, will_retry) = (error.is_none(), false);
+        let ended = Event::CompactionEnd { reason, result: None, aborted, will_retry, error_message: error };
+        (self.listener)(&ended)?;
+        let mut fields = json!({"reason": reason.name(), "aborted": aborted, "willRetry": will_retry,
+            "fromExtension": self.state.from_handler});
+        if let Some(error) = error {
+            fields["errorMessage"] = error.into();
+        }
+        self.control.hooked().tell("session_compact_failed", || fields, self.control.root());
+        Ok(())
+    }
+
     fn manual_result(&mut self, instructions: Option<&str>) -> Result<CompactionResult, NotCompacted> {
         let failed = |message: &str| NotCompacted::Failed(message.to_owned());
+        self.state.from_handler = false;
         self.services.check(&self.model, self.cancel).map_err(|error| failed(&error.message))?;
         if self.is_compacted() {
             return Err(failed("Already compacted"));

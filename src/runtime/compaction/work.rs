@@ -85,23 +85,10 @@ impl Compactor<'_> {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, Failure> {
         let Plan { projection, preparation, sizes } = plan;
+        self.state.from_handler = false;
         let given = self.ask_handlers(&preparation, sizes, reason, instructions)?;
-        let from_handler = given.is_some();
-        let done = self.store(&projection, &preparation, sizes, given, reason, instructions);
-        if let Err(failure) = &done {
-            let error = match failure {
-                Failure::Refused(message) | Failure::TooLarge(message) => Some(message.as_str()),
-                Failure::Aborted | Failure::Fatal(_) => None,
-            };
-            let aborted = matches!(failure, Failure::Aborted);
-            let mut fields = json!({"reason": reason.name(), "aborted": aborted, "willRetry": false,
-                "fromExtension": from_handler});
-            if let Some(error) = error {
-                fields["errorMessage"] = error.into();
-            }
-            self.control.hooked().tell("session_compact_failed", || fields, self.control.root());
-        }
-        done
+        self.state.from_handler = given.is_some();
+        self.store(&projection, &preparation, sizes, given, reason, instructions)
     }
 
     /// Asks handlers about a compaction. Gives the one that a handler made, if one did.
@@ -117,22 +104,27 @@ impl Compactor<'_> {
             let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
             let branch: Vec<Entry> =
                 log.index().path(leaf).into_iter().filter_map(|position| log.entry_at(position)).collect();
-            json!({
+            let mut fields = json!({
                 "preparation": {
                     "firstKeptEntryId": &*preparation.first_kept,
                     "messagesToSummarize": preparation.history,
                     "turnPrefixMessages": preparation.prefix,
                     "isSplitTurn": !preparation.prefix.is_empty(),
                     "tokensBefore": preparation.tokens_before,
-                    "previousSummary": preparation.previous_summary,
-                    "fileOps": preparation.files.details(),
+                    "fileOps": preparation.files.operations(),
                     "settings": {"enabled": true, "reserveTokens": sizes.reserve, "keepRecentTokens": sizes.keep},
                 },
                 "branchEntries": branch,
-                "customInstructions": instructions,
                 "reason": reason.name(),
                 "willRetry": reason == Reason::Overflow,
-            })
+            });
+            if let Some(previous) = &preparation.previous_summary {
+                fields["preparation"]["previousSummary"] = previous.as_str().into();
+            }
+            if let Some(instructions) = instructions {
+                fields["customInstructions"] = instructions.into();
+            }
+            fields
         };
         let (mut is_cancelled, mut given) = (false, None);
         self.control.hooked().ask("session_before_compact", fields, self.cancel, &mut |_, result| {

@@ -6,9 +6,10 @@ use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::message::Block;
+use crate::resources::prompt::PromptOptions;
 use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Renderer, SlashCommand};
 use crate::runtime::ask;
-use crate::runtime::hook::{Flow, Hooked, Hooks, InputSource, Preparation, custom_message, read};
+use crate::runtime::hook::{Flow, Hooked, Hooks, InputSource, custom_message, read};
 use crate::runtime::lent::RegisteredServer;
 use crate::runtime::task::{Streaming, Taken};
 use crate::runtime::ui::{Change, Problem, Ui};
@@ -212,9 +213,8 @@ impl Control {
     ) -> Taken {
         if let Some((named, arguments)) = self.added_command(&text) {
             if let Err(error) = named.command.run(&arguments, cancel) {
-                let source = named.source["path"].as_str().unwrap_or_default().to_owned();
-                let event = format!("command:{}", named.name);
-                self.report(&Problem { source, event, error });
+                let source = format!("command:{}", named.name);
+                self.report(&Problem { source, event: "command".into(), error });
             }
             return Taken::Handled;
         }
@@ -265,14 +265,15 @@ impl Control {
         }
     }
 
-    /// Asks what is to be added to the run of `message`.
-    pub(crate) fn prepare_run(&self, message: &AgentMessage, cancel: &CancelToken) -> Preparation {
-        let mut preparation = Preparation::default();
+    /// Asks what is to be added to the run of `message`, and takes up what handlers make of the system prompt and the
+    /// tools.
+    pub(crate) fn prepare_run(&self, message: &AgentMessage, cancel: &CancelToken) -> Vec<AgentMessage> {
+        let mut messages = Vec::new();
         let hooked = self.hooked();
         if !hooked.wants("before_agent_start") {
-            return preparation;
+            return messages;
         }
-        let (prompt, options) = self.system_prompt();
+        let before = self.prompt_options();
         let fields = || {
             let mut fields = match message {
                 AgentMessage::User(user) => {
@@ -288,21 +289,49 @@ impl Control {
                 }
                 message => json!({"messageType": "custom", "message": message}),
             };
-            fields["systemPrompt"] = prompt.into();
-            fields["systemPromptOptions"] = options;
+            fields["systemPrompt"] = self.system_prompt().0.into();
+            fields["systemPromptOptions"] = before.clone();
             fields
         };
+        let mut options = before.clone();
         hooked.ask("before_agent_start", fields, cancel, &mut |event, result| {
-            let mut result = result.unwrap_or_default();
-            if let Some(text) = result["systemPrompt"].as_str() {
-                preparation.system_prompt = Some(text.to_owned());
-                event["systemPrompt"] = text.into();
+            let Ok(Value::Object(mut result)) = result else { return Flow::Next };
+            let mut given: Vec<Value> = result.remove("message").into_iter().collect();
+            if let Some(Value::Array(more)) = result.remove("messages") {
+                given = more;
             }
-            let message = result.get_mut("message").filter(|message| message.is_object()).map(Value::take);
-            preparation.messages.extend(message.and_then(custom_message));
+            messages.extend(given.into_iter().filter(Value::is_object).filter_map(custom_message));
+            let mut changed = options.clone();
+            if let (Value::Object(changed), Some(Value::Object(fields))) =
+                (&mut changed, result.remove("systemPromptOptions"))
+            {
+                changed.extend(fields);
+            }
+            if let Some(text @ Value::String(_)) = result.remove("systemPrompt") {
+                changed["forceSystemPrompt"] = text;
+            }
+            if changed == options {
+                return Flow::Next;
+            }
+            match self.render_prompt(&changed) {
+                Ok(text) => event["systemPrompt"] = text.into(),
+                Err(why) => return Flow::Fault(why),
+            }
+            options = changed;
+            event["systemPromptOptions"] = options.clone();
             Flow::Next
         });
-        preparation
+        // What handlers have sent goes with the first request.
+        self.queues().steering.mark();
+        if options != before
+            && let Some(options) = read::<PromptOptions>(options)
+        {
+            if before["selectedTools"] != json!(options.selected_tools) {
+                self.tools().set_active(&options.selected_tools);
+            }
+            self.state().set_run_prompt(Some(options));
+        }
+        messages
     }
 
     /// Shows a failure of a part that was added.

@@ -18,6 +18,7 @@ mod tools;
 
 pub use super::task::{Streaming, Taken};
 pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
+pub(super) use queue::is_typed;
 pub use state::{InterruptMode, Parts, Switches};
 pub(super) use state::{Planning, names_of};
 pub use ticket::{Begin, Ticket};
@@ -39,15 +40,18 @@ use crate::agent::queue::QueueMode;
 use crate::agent::run::{Agent, Fatal};
 use crate::agent::tool::{Exposure, Tool};
 use crate::base::cancel::CancelToken;
+use crate::base::json::json;
 use crate::llm::context::Head;
 use crate::llm::message::{Block, Content, Usage, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::Diagnostic;
+use crate::resources::prompt::PromptOptions;
 use crate::session::Conversation;
 use crate::tools::job::Jobs;
 use crate::tools::kept_job::Kept;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use queue::Queues;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use state::State;
 use std::path::PathBuf;
@@ -282,10 +286,30 @@ impl Control {
         &self.0.root
     }
 
-    /// The system prompt of the next run, and its sections by name.
+    /// The system prompt of the present or the next run, and its sections by name.
     pub fn system_prompt(&self) -> (String, Value) {
-        let head = Head { sections: Map::clone(&self.state().sections()), ..Head::default() };
-        (head.prompt(), Value::Object(head.sections))
+        let state = self.state();
+        let head = Head { sections: Map::clone(&state.sections()), ..Head::default() };
+        let text = state.forced_prompt().map_or_else(|| head.prompt(), str::to_owned);
+        (text, Value::Object(head.sections))
+    }
+
+    /// The parts of the system prompt, without what handlers have changed for a run.
+    pub fn prompt_options(&self) -> Value {
+        let options = self.state().prompt_options();
+        let mut options = json!(options);
+        self.config().services.vault().hide_value(&mut options);
+        options
+    }
+
+    /// The system prompt that these parts make.
+    pub fn render_prompt(&self, options: &Value) -> Result<String, String> {
+        let options = PromptOptions::deserialize(options).map_err(|error| error.to_string())?;
+        options.check()?;
+        if let Some(text) = options.force_system_prompt {
+            return Ok(text);
+        }
+        Ok(Head { sections: self.state().sections_of(&options), ..Head::default() }.prompt())
     }
 
     /// Sets the approver of tool calls.

@@ -4,6 +4,7 @@ use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::{Model, ThinkingLevel};
+use crate::resources::prompt::PromptOptions;
 use crate::runtime::addition::{Addition, Additions, Owner};
 use crate::runtime::config::Config;
 use crate::runtime::recorded_tools::RecordedTools;
@@ -39,6 +40,8 @@ pub(crate) struct State {
     absent: Vec<String>,
     /// The sections of the system prompt for the active tools, once somebody has asked for them.
     sections: OnceLock<Arc<Map<String, Value>>>,
+    /// The system prompt, if handlers have changed it for the present run.
+    run_prompt: Option<RunPrompt>,
     /// Tools that a mode registered besides those of the configuration. Kept when the conversation changes.
     pub registered: Vec<Arc<dyn Tool>>,
     /// What parts of the program add, whatever the conversation.
@@ -66,6 +69,13 @@ pub(crate) struct State {
     pub compacting: usize,
     pub retry: Option<CancelToken>,
     pub when_idle: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// The parts of a run's system prompt.
+struct RunPrompt {
+    options: PromptOptions,
+    /// Names of the tools that were there when handlers saw the parts.
+    known: Vec<String>,
 }
 
 /// Plan mode, while it is on.
@@ -135,6 +145,7 @@ impl State {
         let state = Self {
             switches: Switches::of(&config, InterruptMode::default()),
             sections: OnceLock::new(),
+            run_prompt: None,
             config: Arc::new(config),
             model,
             thinking,
@@ -288,14 +299,51 @@ impl State {
 
     /// The sections of the system prompt for the active tools.
     pub fn sections(&self) -> Arc<Map<String, Value>> {
-        let make = || {
-            let is_declared = |tool: &&Arc<dyn Tool>| !self.hidden.contains(&tool.info().spec.name);
-            let declared: Vec<_> = self.tools.iter().filter(is_declared).cloned().collect();
-            let mut sections = self.config.sections(&declared);
-            self.additions.add_sections(&mut sections);
-            Arc::new(sections)
-        };
-        self.sections.get_or_init(make).clone()
+        self.sections.get_or_init(|| Arc::new(self.sections_of(&self.run_prompt_options()))).clone()
+    }
+
+    /// The sections of the system prompt with these parts.
+    pub fn sections_of(&self, options: &PromptOptions) -> Map<String, Value> {
+        // Tools that were arranged for the model come before those that they stand for.
+        let tools = [self.tools.clone(), self.all_tools()].concat();
+        let mut sections = self.config.sections(options, &tools);
+        self.additions.add_sections(&mut sections);
+        sections
+    }
+
+    /// The parts of the system prompt, without what handlers have changed for a run.
+    pub fn prompt_options(&self) -> PromptOptions {
+        let all = self.all_tools();
+        let tools = all.iter().chain(&self.tools);
+        self.config.prompt.options(names_of(&self.tools), self.hidden.clone(), tools)
+    }
+
+    /// The parts of the system prompt of the present run, or of the next one.
+    fn run_prompt_options(&self) -> PromptOptions {
+        let base = self.prompt_options();
+        let Some(RunPrompt { options, known }) = &self.run_prompt else { return base };
+        let mut options = options.clone();
+        options.selected_tools = base.selected_tools;
+        options.hidden_tools = base.hidden_tools;
+        // Tools that have come since are described as they are.
+        let is_new = |name: &String| !known.contains(name);
+        options.tool_snippets.extend(base.tool_snippets.into_iter().filter(|(name, _)| is_new(name)));
+        options.tool_guidelines.extend(base.tool_guidelines.into_iter().filter(|(name, _)| is_new(name)));
+        options
+    }
+
+    /// Sets the parts of the system prompt as handlers have changed them for a run; `None` when the run is over.
+    pub fn set_run_prompt(&mut self, options: Option<PromptOptions>) {
+        if options.is_some() || self.run_prompt.is_some() {
+            let known = names_of(&self.all_tools());
+            self.run_prompt = options.map(|options| RunPrompt { options, known });
+            self.sections = OnceLock::new();
+        }
+    }
+
+    /// The text that the present run sends in place of the system prompt, if there is one.
+    pub fn forced_prompt(&self) -> Option<&str> {
+        self.run_prompt.as_ref()?.options.force_system_prompt.as_deref()
     }
 
     /// The active tool with this name.

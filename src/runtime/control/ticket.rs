@@ -53,13 +53,10 @@ impl Control {
                 return Ok(Begin::Run(self.ticket(cancel, Work::Run)));
             }
         }
-        let queue = match streaming {
-            None => return Err("Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.".into()),
-            Some(Streaming::Steer) => &mut queues.steering,
-            Some(Streaming::FollowUp) => &mut queues.follow_up,
-        };
-        queue.push(self.hidden(message()));
-        queues.emit(emit);
+        let streaming = streaming.ok_or(
+            "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.",
+        )?;
+        queues.push(self.hidden(message()), streaming, emit);
         Ok(Begin::Queued)
     }
 

@@ -46,6 +46,12 @@ impl Files {
         self.read.difference(&self.modified).map(String::as_str)
     }
 
+    /// Returns the lists that handlers of a compaction get. Files that were written whole are among those that were
+    /// edited.
+    pub fn operations(&self) -> Value {
+        json!({"read": self.read, "written": [], "edited": self.modified})
+    }
+
     /// Returns the lists for the `details` of the entry.
     pub fn details(&self) -> Value {
         let read: Vec<&str> = self.only_read().collect();

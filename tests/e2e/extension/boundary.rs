@@ -89,15 +89,15 @@ fn handlers_append_entries_and_ask_for_a_request() {
 fn a_wrong_proposal_is_reported_and_nothing_is_appended() {
     let with = |entry: &str| format!(r#"{{"entries":[{REMINDER},{entry}],"continue":true}}"#);
     let rows = [
-        (with(r#"{"type":"context_edit","targetId":"nope","replacement":null}"#), "Entry nope not found"),
-        (with(r#"{"type":"context_edit","targetId":"$answered"}"#), "Context edit replacement must be"),
+        (with(r#"{"type":"context_edit","targetId":"nope","replacement":null}"#), "There is no entry nope"),
+        (with(r#"{"type":"context_edit","targetId":"$answered"}"#), "A context_edit needs"),
         (
             with(r#"{"type":"message","message":{"role":"user","content":"x"}}"#),
             "not an entry that can be appended",
         ),
         (with("5"), "not an entry that can be appended"),
         (r#"{"entries":"x"}"#.to_owned(), "\"entries\" must be a list"),
-        (r#"{"continue":true}"#.to_owned(), "turn_end requested continuation without runnable model context"),
+        (r#"{"continue":true}"#.to_owned(), "there is nothing that the model could answer"),
     ];
     for (answer, told) in rows {
         let (world, server, ran) = run("turn_end", &answer);

@@ -300,3 +300,92 @@ fn a_message_is_stored_at_once_as_an_entry_of_its_own() {
     assert_eq!(order, [(said, "one"), (marked, "one"), (said, "two"), (marked, "two")]);
     client.close().unwrap();
 }
+
+#[test]
+fn every_failed_compaction_is_told() {
+    let (world, _server) = world([Reply::text("one")]);
+    super::install(&world, "x", &json!({"events": ["session_compact_failed", "session_before_compact"]}), "");
+    let mut client = client(&world);
+    client.prompt("hi").unwrap();
+    client.wait_until_settled().unwrap();
+    let refused = client.request("compact", json!({})).unwrap_err().to_string();
+    assert!(refused.contains("Nothing to compact"), "{refused}");
+    client.close().unwrap();
+    let expected = json!([{"type": "session_compact_failed", "reason": "manual", "aborted": false,
+        "willRetry": false, "fromExtension": false,
+        "errorMessage": "Compaction failed: Nothing to compact (session too small)"}]);
+    assert_eq!(Value::from(super::events(&world)), expected);
+}
+
+#[test]
+fn questions_that_overlap_are_one_wait_for_the_user() {
+    let (world, _server) = world([]);
+    // The first question is open while the second is asked.
+    let arms = r#"
+    *'"method":"command.run"'*) saved=$id; call a ui.input '{"title":"first"}'; call b ui.confirm '{"title":"second"}' ;;
+    *'"id":"a"'*|*'"id":"b"'*) if [ -n "$one" ]; then ok null "$saved"; else one=1; fi ;;
+"#;
+    let fields = json!({"commands": [{"name": "ask"}], "events": ["ui_prompt_start", "ui_prompt_end"]});
+    super::install(&world, "x", &fields, arms);
+    let mut client = client(&world);
+    let asked = client.send("prompt", json!({"message": "/ask"})).unwrap();
+    let mut open = Vec::new();
+    while open.len() < 2 {
+        let events = client.events_until("extension_ui_request").unwrap();
+        open.push(events.last().unwrap().clone());
+    }
+    for question in &open {
+        let answer = match question["method"].as_str().unwrap() {
+            "input" => json!({"id": question["id"], "value": "x"}),
+            _ => json!({"id": question["id"], "confirmed": true}),
+        };
+        client.send("extension_ui_response", answer).unwrap();
+    }
+    client.answer(asked).unwrap();
+    // Nobody waits for these events.
+    crate::agent::wait_until("both ends are told", || super::events(&world).len() >= 2);
+    client.close().unwrap();
+    let told = super::events(&world);
+    let kinds: Vec<&Value> = told.iter().map(|event| &event["type"]).collect();
+    assert_eq!(kinds, ["ui_prompt_start", "ui_prompt_end"]);
+    assert_eq!(told[0]["kind"], told[1]["kind"]);
+    assert_eq!(told[0]["title"], told[1]["title"]);
+}
+
+#[test]
+fn a_component_waits_for_the_user_as_a_question_does() {
+    let (world, _server) = world([]);
+    let arms = "    *'\"method\":\"command.run\"'*) saved=$id; call c ui.custom '{\"component\":\"x\"}' ;;\n    *'\"id\":\"c\"'*) ok null \"$saved\" ;;\n";
+    let fields = json!({"commands": [{"name": "show"}], "events": ["ui_prompt_start", "ui_prompt_end"]});
+    install(&world, "x", &fields, arms);
+    let mut client = client(&world);
+    client.request("prompt", json!({"message": "/show"})).unwrap();
+    wait_until("it is told", || super::events(&world).len() >= 2);
+    client.close().unwrap();
+    let prompt = |kind: &str| json!({"type": kind, "reason": "ui_prompt", "kind": "custom"});
+    assert_eq!(super::events(&world), [prompt("ui_prompt_start"), prompt("ui_prompt_end")]);
+}
+
+#[test]
+fn a_thinking_level_is_told_before_the_model_that_brings_it() {
+    let (world, server) = world([Reply::text("one")]);
+    let models = json!([{"id": "m1", "reasoning": true}, {"id": "m2"}]);
+    let config = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "k",
+        "api": "openai-completions", "models": models}}});
+    world.write_config("models.json", &config.to_string());
+    let names = ["model_select", "thinking_level_select", "provider_stream_event"];
+    install(&world, "x", &json!({"events": names}), "");
+    let mut client = client(&world);
+    client.request("set_thinking_level", json!({"level": "high"})).unwrap();
+    client.request("set_model", json!({"provider": "mock", "modelId": "m2"})).unwrap();
+    client.prompt("hi").unwrap();
+    client.wait_until_settled().unwrap();
+    client.close().unwrap();
+    let told = super::events(&world);
+    let selected: Vec<_> =
+        told.iter().filter(|event| event["data"].is_null()).map(|event| event["type"].clone()).collect();
+    assert_eq!(selected, ["thinking_level_select", "thinking_level_select", "model_select"]);
+    // The mark at the end of the stream is no event of it.
+    let data: Vec<&Value> = told.iter().map(|event| &event["data"]).filter(|data| !data.is_null()).collect();
+    assert!(!data.is_empty() && data.iter().all(|data| data.is_object()), "{data:?}");
+}
