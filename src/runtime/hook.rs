@@ -165,22 +165,12 @@ impl Hooked {
     pub fn message_end(&self, message: AgentMessage, cancel: &CancelToken) -> AgentMessage {
         let fields = || json!({"message": message});
         let event = self.ask("message_end", fields, cancel, &mut |event, result| {
-            let mut result = result.unwrap_or_default();
-            let Some(changed) =
-                result.get_mut("message").filter(|message| is_yes(message)).map(Value::take)
-            else {
-                return Flow::Next;
-            };
-            if changed["role"] != event["message"]["role"] {
-                return Flow::Fault("The message has another role than the one whose place it takes".into());
+            let changed = result.map(|mut result| result["message"].take()).unwrap_or_default();
+            let is_read = !matches!(read(changed.clone()), None | Some(AgentMessage::Unknown(_)));
+            if changed["role"] == event["message"]["role"] && is_read {
+                event["message"] = changed;
             }
-            match read(changed.clone()) {
-                None | Some(AgentMessage::Unknown(_)) => Flow::Fault("The message is not whole".into()),
-                Some(_) => {
-                    event["message"] = changed;
-                    Flow::Next
-                }
-            }
+            Flow::Next
         });
         let changed = event.and_then(|mut event| read(event["message"].take()));
         changed.unwrap_or(message)

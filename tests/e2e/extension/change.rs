@@ -190,8 +190,8 @@ fn a_result_that_does_not_fit_is_reported_and_passed_over() {
         (ran.stdout, ran.stderr, server.requests()[0].body["messages"].to_string())
     };
     for (answer, told) in [
-        (r#"{"message":{"role":"hologram","content":"x"}}"#, "another role"),
-        (r#"{"message":5}"#, "another role"),
+        (r#"{"message":{"role":"hologram","content":"x"}}"#, "of the role that it had"),
+        (r#"{"message":5}"#, "of the role that it had"),
     ] {
         let (stdout, stderr, _) = row("message_end", answer);
         assert!(stderr.contains(told) && stderr.contains("message_end"), "{answer}: {stderr}");
