@@ -170,7 +170,7 @@ fn read(stdout: PipeReader, messages: &Sender<Result<Value, String>>) {
                 // Half a message is the last thing that an engine says which dies.
                 Err(_) => return,
             },
-            Ok(Some(Frame::TooLong)) => Err("a single value of the script is too long".to_owned()),
+            Ok(Some(Frame::TooLong(_))) => Err("a single value of the script is too long".to_owned()),
             Ok(None) | Err(_) => return,
         };
         if messages.send(message).is_err() {

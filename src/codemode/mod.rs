@@ -49,7 +49,7 @@ pub fn start(control: &Control, tell: impl FnOnce(String)) {
     let addition =
         Addition { tools: vec![tool.clone()], arranger: Some(tool), source, ..Addition::default() };
     // A tool of the program itself is never refused.
-    let _ = control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
+    control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
 }
 
 /// The declaration of the tool without tools that it lists.

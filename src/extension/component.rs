@@ -3,7 +3,7 @@
 //! The extension is asked for the lines of a component when its room changes and when it asks to be drawn again; what
 //! it drew last stays on the screen meanwhile. Keys go to it without waiting.
 
-use super::connection::{Answer, Failed};
+use super::request::{Answer, Failed};
 use super::{Instance, call};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;

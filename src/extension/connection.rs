@@ -6,27 +6,30 @@
 //! ```
 //! Quick calls of the program are answered on the reader's thread and so in their order; calls that wait for somebody
 //! get a thread each. Every queue is bounded: a program that does not read is waited for until the limit of the
-//! message, one that floods is read no faster than it is answered. A fault ends the connection and nothing else.
+//! message, and is ended when too many of its answers wait. A fault ends the connection and nothing else.
 
+use super::calls::{Calls, Turn};
+use super::request::{Answer, Failed, Open, Pulse, Requests};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames, LINE_MAX};
-use crate::jsonrpc::message::{self, Failure, Message};
+use crate::jsonrpc::message::{self, Failure, Message, Start};
+use crate::jsonrpc::outbox::{Outbox, Refused};
 use crate::tools::process::peer::{self, Peer, PeerProcess, Program, STACK};
-use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
+use crossbeam_channel::{at, never, select};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
-use std::io::{self, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, BufReader, PipeReader, PipeWriter, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Messages that wait to be written.
-const QUEUE_MAX: usize = 256;
-/// Calls of the program that wait for somebody at once.
-const CALLS_MAX: usize = 64;
+/// Bytes of messages that wait to be written.
+const OUTBOX_MAX: usize = 16 << 20;
+/// Time in which a program whose answers fill that is to read something.
+const READ_MAX: Duration = Duration::from_secs(5);
 /// Lines that are no message, and answers to nothing.
 const BAD_MAX: usize = 100;
 /// Bytes of stderr that are kept.
@@ -61,32 +64,8 @@ pub trait Serve: Send + Sync {
     fn ended(&self, connection: &Connection);
 }
 
-pub type Answer = Result<Value, Failure>;
-
-/// Why a request has no result.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Failed {
-    Cancelled,
-    Late(Duration),
-    /// The program has ended; how.
-    Over(String),
-    /// The program answered with an error.
-    Refused(String),
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Cancelled => f.write_str("aborted"),
-            Self::Late(limit) => write!(f, "no answer within {limit:?}"),
-            Self::Over(how) => f.write_str(how),
-            Self::Refused(why) => f.write_str(why),
-        }
-    }
-}
-
 pub struct Connection {
-    queue: Sender<Vec<u8>>,
+    outbox: Outbox,
     requests: Mutex<Requests>,
     /// Cancelled when the connection is over.
     over: CancelToken,
@@ -95,16 +74,10 @@ pub struct Connection {
     /// Cancelled when stderr has been read to its end.
     heard: CancelToken,
     process: PeerProcess,
-    /// Calls of the program under way, by their ids.
-    calls: Mutex<HashMap<String, CancelToken>>,
+    /// Calls of the program that wait for somebody.
+    calls: Mutex<Calls>,
     clock: Mutex<Clock>,
     bad: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Requests {
-    last: u64,
-    open: HashMap<u64, Sender<Answer>>,
 }
 
 /// When the program last waited for us.
@@ -113,21 +86,15 @@ struct Clock {
     since: Instant,
 }
 
-/// A request that is not answered yet.
-pub struct Open {
-    pub id: u64,
-    pub answer: Receiver<Answer>,
-}
-
 impl Connection {
     /// Starts a program. `serve` answers its calls.
     pub fn start(program: &Program, serve: Arc<dyn Serve>) -> io::Result<Arc<Self>> {
         let Peer { stdin, stdout, stderr, process } = peer::start(program)?;
-        let (queue, waiting) = bounded(QUEUE_MAX);
+        let over = CancelToken::new();
         let connection = Arc::new(Self {
-            queue,
+            outbox: Outbox::new(OUTBOX_MAX, over.clone()),
             requests: Mutex::default(),
-            over: CancelToken::new(),
+            over,
             end: Mutex::default(),
             stderr: Mutex::default(),
             heard: CancelToken::new(),
@@ -140,7 +107,7 @@ impl Connection {
             let connection = connection.clone();
             Thread::named(name).stack(STACK).start(move || run(connection)).map(drop)
         };
-        spawn("ext-write", Box::new(move |connection| connection.write(stdin, &waiting)))
+        spawn("ext-write", Box::new(move |connection| connection.write(stdin)))
             .and_then(|()| spawn("ext-stderr", Box::new(move |connection| connection.keep_stderr(stderr))))
             .and_then(|()| spawn("ext-read", Box::new(move |connection| connection.read(stdout, &serve))))
             .inspect_err(|_| connection.process.kill())?;
@@ -176,9 +143,8 @@ impl Connection {
     pub fn end(&self, why: &str) {
         lock(&self.end).get_or_insert_with(|| why.to_owned());
         self.over.cancel();
-        for call in lock(&self.calls).values() {
-            call.cancel();
-        }
+        let waiting = lock(&self.calls).end();
+        drop(waiting);
         self.process.kill();
     }
 
@@ -206,21 +172,54 @@ impl Connection {
         cancel: &CancelToken,
     ) -> Result<Value, Failed> {
         let open = self.begin(method, params, limit, cancel)?;
+        self.wait(&open, limit, cancel).inspect_err(|failed| {
+            if matches!(failed, Failed::Cancelled | Failed::Late(_)) {
+                self.give_up(&open);
+            }
+        })
+    }
+
+    /// Asks an extension as [`Self::ask`] does. One that did not answer the last times is not waited for, until it
+    /// answers any of those requests.
+    pub fn ask_handler(
+        &self,
+        pulse: &Arc<Pulse>,
+        method: &str,
+        params: impl Serialize,
+        limit: Duration,
+        cancel: &CancelToken,
+    ) -> Result<Value, Failed> {
+        let open = lock(&self.requests).open();
+        let request = message::request(open.id, method, params);
+        let expect_late = || lock(&self.requests).expect_late(open.id, pulse);
+        if pulse.is_hung() {
+            self.outbox.offer(line(&request));
+            expect_late();
+            return Err(Failed::Hung { is_news: false });
+        }
+        let answer = self.send(&request, limit, cancel).and_then(|()| self.wait(&open, Some(limit), cancel));
+        match answer {
+            Err(Failed::Late(limit)) => {
+                self.give_up(&open);
+                expect_late();
+                return Err(pulse.miss(limit));
+            }
+            Err(Failed::Cancelled) => self.give_up(&open),
+            _ => pulse.beat(),
+        }
+        answer
+    }
+
+    fn wait(&self, open: &Open, limit: Option<Duration>, cancel: &CancelToken) -> Result<Value, Failed> {
         let mut until = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             let late = until.map_or_else(never, at);
             select! {
                 recv(open.answer) -> answer => return self.answered(answer.ok()),
-                recv(cancel.receiver()) -> _ => {
-                    self.give_up(&open);
-                    return Err(Failed::Cancelled);
-                }
+                recv(cancel.receiver()) -> _ => return Err(Failed::Cancelled),
                 recv(late) -> _ => match self.extended(limit.unwrap_or_default()) {
                     Some(more) => until = Some(more),
-                    None => {
-                        self.give_up(&open);
-                        return Err(Failed::Late(limit.unwrap_or_default()));
-                    }
+                    None => return Err(Failed::Late(limit.unwrap_or_default())),
                 },
                 recv(self.over.receiver()) -> _ => {
                     // An answer that came before the end counts.
@@ -241,20 +240,10 @@ impl Connection {
         limit: Option<Duration>,
         cancel: &CancelToken,
     ) -> Result<Open, Failed> {
-        let (sender, answer) = bounded(1);
-        let id = {
-            let mut requests = lock(&self.requests);
-            requests.last += 1;
-            let id = requests.last;
-            requests.open.insert(id, sender);
-            id
-        };
-        let open = Open { id, answer };
-        let sent = self.send(&message::request(id, method, params), limit.unwrap_or(WRITE_MAX), cancel);
-        if let Err(failed) = sent {
-            lock(&self.requests).open.remove(&id);
-            return Err(failed);
-        }
+        let open = lock(&self.requests).open();
+        let request = message::request(open.id, method, params);
+        self.send(&request, limit.unwrap_or(WRITE_MAX), cancel)
+            .inspect_err(|_| lock(&self.requests).close(open.id))?;
         Ok(open)
     }
 
@@ -268,14 +257,13 @@ impl Connection {
 
     /// Sends a notification if the program takes it at once.
     pub fn offer(&self, method: &str, params: impl Serialize) {
-        let _ = self.queue.try_send(line(&message::notification(method, params)));
+        self.outbox.offer(line(&message::notification(method, params)));
     }
 
     /// Tells the program that nobody waits for the result of a request.
     pub fn give_up(&self, open: &Open) {
-        lock(&self.requests).open.remove(&open.id);
-        let bytes = line(&message::notification("$/cancelRequest", json!({"id": open.id})));
-        let _ = self.queue.try_send(bytes);
+        lock(&self.requests).close(open.id);
+        self.offer("$/cancelRequest", json!({"id": open.id}));
     }
 
     pub fn answered(&self, answer: Option<Answer>) -> Result<Value, Failed> {
@@ -298,38 +286,17 @@ impl Connection {
     }
 
     fn send(&self, value: &impl Serialize, limit: Duration, cancel: &CancelToken) -> Result<(), Failed> {
-        if self.is_over() {
-            return Err(Failed::Over(self.end_text()));
-        }
-        let bytes = line(value);
-        let bytes = match self.queue.try_send(bytes) {
-            Ok(()) => return Ok(()),
-            Err(error) => error.into_inner(),
-        };
-        let late = Instant::now().checked_add(limit).map_or_else(never, at);
-        select! {
-            send(self.queue, bytes) -> sent => sent.map_err(|_| Failed::Over(self.end_text())),
-            recv(self.over.receiver()) -> _ => Err(Failed::Over(self.end_text())),
-            recv(cancel.receiver()) -> _ => Err(Failed::Cancelled),
-            recv(late) -> _ => Err(Failed::Late(limit)),
-        }
+        self.outbox.push(line(value), limit, cancel).map_err(|refused| match refused {
+            Refused::Late => Failed::Late(limit),
+            Refused::Cancelled => Failed::Cancelled,
+            Refused::Over => Failed::Over(self.end_text()),
+        })
     }
 
-    fn write(&self, mut stdin: PipeWriter, waiting: &Receiver<Vec<u8>>) {
-        loop {
-            let bytes = select! {
-                recv(waiting) -> bytes => bytes,
-                recv(self.over.receiver()) -> _ => return,
-            };
-            let Ok(bytes) = bytes else { return };
-            if stdin.write_all(&bytes).is_err() {
-                // The reader sees the end, and says more about it.
-                let over = self.over.wait_timeout(EXIT_WAIT);
-                if !over {
-                    self.end("closed its stdin");
-                }
-                return;
-            }
+    fn write(&self, stdin: PipeWriter) {
+        // The reader sees the end, and says more about it.
+        if self.outbox.write_to(stdin).is_err() && !self.over.wait_timeout(EXIT_WAIT) {
+            self.end("closed its stdin");
         }
     }
 
@@ -346,31 +313,30 @@ impl Connection {
 
     fn read(self: Arc<Self>, stdout: PipeReader, serve: &Arc<dyn Serve>) {
         let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdout), LINE_MAX);
-        let slots = bounded::<()>(CALLS_MAX);
         loop {
-            let parsed = match frames.next_frame() {
-                Ok(Some(Frame::Line(line))) => message::parse(line).map_err(|bad| *bad),
-                Ok(Some(Frame::TooLong)) => Err(message::Bad {
-                    id: Value::Null,
-                    failure: Failure::new(message::INVALID_REQUEST, "the line is longer than 64 MB"),
-                }),
+            let (parsed, size) = match frames.next_frame() {
+                Ok(Some(Frame::Line(line))) => (message::parse(line).map_err(|bad| *bad), line.len()),
+                Ok(Some(Frame::TooLong(start))) => (self.too_long(Start::read(start)), 0),
                 Ok(None) | Err(_) => break,
             };
             if self.is_over() {
                 break;
             }
             match parsed {
-                Ok(Message::Response { id, outcome }) => self.respond(&id, outcome),
-                Ok(Message::Notification { method, params }) if method == "$/cancelRequest" => {
-                    if let Some(call) = lock(&self.calls).get(&params["id"].to_string()) {
-                        call.cancel();
+                Ok(Message::Response { id, outcome }) => {
+                    if !lock(&self.requests).answer(&id, outcome) {
+                        self.count_bad();
                     }
                 }
+                Ok(Message::Notification { method, params }) if method == "$/cancelRequest" => {
+                    let call = lock(&self.calls).find(&params["id"]);
+                    call.iter().for_each(CancelToken::cancel);
+                }
                 Ok(Message::Notification { method, params }) => {
-                    self.serve(serve, None, method, params, &slots)
+                    self.serve(serve, None, method, params, size);
                 }
                 Ok(Message::Request { id, method, params }) => {
-                    self.serve(serve, Some(id), method, params, &slots);
+                    self.serve(serve, Some(id), method, params, size);
                 }
                 Err(message::Bad { id, failure }) => {
                     self.reply(&message::failure(&id, &failure));
@@ -384,30 +350,17 @@ impl Connection {
             if code.is_some() {
                 self.heard.wait_timeout(LAST_WORDS);
             }
-            self.end(&match code {
+            let end = match code {
                 Some(0) => "has ended".to_owned(),
                 Some(code) if code > 128 => format!("was ended by signal {}", code - 128),
                 Some(code) => format!("has ended with exit code {code}"),
                 None => "closed its stdout".to_owned(),
-            });
+            };
+            lock(&self.end).get_or_insert(end);
         }
+        // Before those who wait for an answer: pi may end with what they do.
         serve.ended(&self);
-    }
-
-    fn respond(&self, id: &Value, outcome: Answer) {
-        let number = id.as_u64();
-        let (asker, is_known) = {
-            let mut requests = lock(&self.requests);
-            let is_known = number.is_some_and(|number| (1..=requests.last).contains(&number));
-            (number.and_then(|number| requests.open.remove(&number)), is_known)
-        };
-        match asker {
-            // There is room for the one answer.
-            Some(asker) => drop(asker.try_send(outcome)),
-            // Perhaps one that was given up: not worth a word.
-            None if is_known => {}
-            None => self.count_bad(),
-        }
+        self.end(RETIRED);
     }
 
     fn count_bad(&self) {
@@ -416,51 +369,83 @@ impl Connection {
         }
     }
 
-    fn reply(&self, value: &impl Serialize) {
-        // A program that reads no answers is read no further, until it is ended.
-        let _ = self.send(value, Duration::MAX, &self.over);
+    /// What a line over the limit comes to. One that may be any answer fails every request.
+    fn too_long(&self, start: Start) -> Result<Message, message::Bad> {
+        let failure = |what| {
+            Failure::new(message::INVALID_REQUEST, format!("{what} is longer than {} MB", LINE_MAX >> 20))
+        };
+        match start {
+            Start { id, has_method: true } => {
+                Err(message::Bad { id: id.unwrap_or_default(), failure: failure("the message") })
+            }
+            Start { id: Some(id), .. } => {
+                Ok(Message::Response { id, outcome: Err(failure("the answer of the extension")) })
+            }
+            Start { id: None, .. } => {
+                lock(&self.requests).answer_all(&Err(failure("the answer of the extension")));
+                Err(message::Bad { id: Value::Null, failure: failure("the line") })
+            }
+        }
     }
 
+    fn reply(&self, value: &impl Serialize) {
+        if self.outbox.answer(line(value), READ_MAX) == Err(Refused::Late) {
+            self.end(&format!("does not read its stdin: answers of {} MB wait there", OUTBOX_MAX >> 20));
+        }
+    }
+
+    /// Answers a call that has `size` bytes.
     fn serve(
         self: &Arc<Self>,
         serve: &Arc<dyn Serve>,
         id: Option<Value>,
         method: String,
         params: Value,
-        slots: &(Sender<()>, Receiver<()>),
+        size: usize,
     ) {
         let cancel = CancelToken::new();
         if !serve.waits(&method, &params) {
             let answer = serve.call(id.as_ref(), &method, params, &cancel);
             return self.answer(id, answer);
         }
-        select! {
-            send(slots.0, ()) -> _ => {}
-            recv(self.over.receiver()) -> _ => return,
+        let stops = serve.stops_clock(&method);
+        if stops {
+            lock(&self.clock).waiting += 1;
         }
-        let key = id.as_ref().map(Value::to_string);
-        if let Some(key) = &key {
-            lock(&self.calls).insert(key.clone(), cancel.clone());
-        }
-        let (connection, serve, free) = (self.clone(), serve.clone(), slots.1.clone());
+        let (connection, serve, asked, token) = (self.clone(), serve.clone(), id.clone(), cancel.clone());
         let run = move || {
-            let stops = serve.stops_clock(&method);
-            if stops {
-                lock(&connection.clock).waiting += 1;
-            }
-            let answer = serve.call(id.as_ref(), &method, params, &cancel);
-            if let Some(key) = &key {
-                lock(&connection.calls).remove(key);
+            let answer = serve.call(asked.as_ref(), &method, params, &token);
+            if let Some(id) = &asked {
+                lock(&connection.calls).forget(id);
             }
             if stops {
                 let mut clock = lock(&connection.clock);
                 clock.waiting -= 1;
                 clock.since = Instant::now();
             }
-            connection.answer(id, answer);
-            let _ = free.try_recv();
+            connection.answer(asked, answer);
         };
-        let spawned = Thread::named("ext-call").stack(2 * STACK).start(run);
+        let turn = lock(&self.calls).add(id.as_ref(), &cancel, size, Box::new(run));
+        let spawned = match turn {
+            Turn::Now(first) => {
+                let connection = self.clone();
+                let work = move || {
+                    let mut next = Some(first);
+                    while let Some(run) = next {
+                        run();
+                        next = lock(&connection.calls).next();
+                    }
+                };
+                Thread::named("ext-call").stack(2 * STACK).start(work).map(drop)
+            }
+            Turn::Later => Ok(()),
+            Turn::Refused => {
+                if stops {
+                    lock(&self.clock).waiting -= 1;
+                }
+                return self.answer(id, Err(Failure::new(CALL_FAILED, "too many calls wait to be answered")));
+            }
+        };
         if let Err(error) = spawned {
             self.end(&format!("cannot be answered: no thread can be started: {error}"));
         }

@@ -1,9 +1,10 @@
 //! The events of a session, as handlers of extensions are asked about them.
 
-use super::connection::Failed;
 use super::instance::GATE;
 use super::limit::{END_MAX, HANDLER_MAX, INITIALIZE_MAX};
-use super::{Extensions, Instance};
+use super::registration::Subscription;
+use super::request::Failed;
+use super::{Extensions, Instance, result};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::runtime::hook::{Flow, Fold, Hooks};
@@ -33,7 +34,63 @@ const NEWS: &[&str] = &[
     SERVERS_CHANGED,
 ];
 
+/// All events.
+const KNOWN: &[&str] = &[
+    "after_provider_response",
+    "agent_before_settle",
+    "agent_end",
+    "agent_settled",
+    "agent_start",
+    "before_agent_start",
+    "before_provider_headers",
+    "before_provider_request",
+    "cache_warming_decision",
+    "context",
+    "context_with_system",
+    "input",
+    "mcp_servers_change",
+    "message_end",
+    "message_start",
+    "message_update",
+    "model_select",
+    "project_trust",
+    "provider_stream_event",
+    "resources_discover",
+    "session_before_compact",
+    "session_before_fork",
+    "session_before_switch",
+    "session_before_tree",
+    "session_compact",
+    "session_compact_failed",
+    "session_info_changed",
+    "session_shutdown",
+    "session_start",
+    "session_tree",
+    "terminal_input",
+    "theme_changed",
+    "thinking_level_select",
+    "tool_call",
+    "tool_execution_end",
+    "tool_execution_start",
+    "tool_execution_update",
+    "tool_result",
+    "turn_end",
+    "turn_start",
+    "ui_prompt_end",
+    "ui_prompt_start",
+    "user_bash",
+];
+
 impl Extensions {
+    /// Reports events that an instance handles and that do not exist. Scripts may name any, as in the TypeScript pi.
+    pub(super) fn report_unknown_events(&self, instance: &Instance) {
+        let registration = instance.registration();
+        let unknown = registration.events.iter().filter(|known| !KNOWN.contains(&&*known.event));
+        for Subscription { event, .. } in unknown.filter(|_| !instance.found.is_script()) {
+            self.report_once(instance, "register", &format!("There is no event \"{event}\""));
+        }
+    }
+
     /// Asks the handler of one instance. None if it takes no such event, or nobody waits for it.
     pub(super) fn ask_one(
         &self,
@@ -77,7 +134,20 @@ impl Extensions {
         if let Some(deadline) = deadline {
             limit = limit.min(deadline.saturating_duration_since(Instant::now()));
         }
-        Some(connection.ask("event", params, Some(limit), cancel))
+        let result = connection.ask_handler(&instance.pulse, "event", params, limit, cancel);
+        Some(result.map(|result| match result::fault(event, &result) {
+            None => result,
+            Some(fault) => {
+                if instance.is_news(name, "result") {
+                    self.report(
+                        instance,
+                        name,
+                        &format!("the result is passed over: {fault}. This is said once"),
+                    );
+                }
+                Value::Null
+            }
+        }))
     }
 }
 
@@ -110,18 +180,19 @@ impl Hooks for Extensions {
                 continue;
             }
             let Some(result) = self.ask_one(&instance, event, deadline, cancel) else { continue };
-            if name == "terminal_input" && matches!(result, Err(Failed::Late(_))) {
+            if name == "terminal_input" && matches!(result, Err(Failed::Late(_) | Failed::Hung { .. })) {
                 instance.unregister(&json!({"events": [name]}));
                 self.count_events();
             }
             let result = result.map_err(|failed| {
-                // The end of a program was reported when it came.
-                if !matches!(failed, Failed::Over(_) | Failed::Cancelled) {
+                // The end of a program was reported when it came, and that it hangs when it was seen first.
+                if !matches!(failed, Failed::Over(_) | Failed::Cancelled | Failed::Hung { is_news: false }) {
                     self.report(&instance, &name, &failed.to_string());
                 }
                 format!("{}: {failed}", instance.found.path.display())
             });
-            if cancel.is_cancelled() {
+            // The others are told that the session has begun, but not waited for.
+            if cancel.is_cancelled() && !is_opening {
                 return;
             }
             match fold(event, result) {
@@ -144,6 +215,10 @@ impl Hooks for Extensions {
         }
     }
 
+    fn renew(self: Arc<Self>, cancel: &CancelToken) {
+        self.begin_anew(cancel);
+    }
+
     fn before_prompt(&self, _cancel: &CancelToken) {
         self.report_missing();
         self.report_unconnected();
@@ -159,5 +234,23 @@ impl Hooks for Extensions {
 
     fn close(&self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_names_known_events_only() {
+        let manual = include_str!("../docs/extensions.md");
+        let part = manual.split("\n## ").find(|part| part.starts_with("Events")).unwrap();
+        let cells =
+            part.lines().filter(|line| line.starts_with("| `")).filter_map(|row| row.split('|').nth(1));
+        let names =
+            cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).filter(|name| !name.contains('*'));
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() > 30, "{names:?}");
+        assert!(names.iter().all(|name| KNOWN.contains(name)), "{names:?}");
     }
 }

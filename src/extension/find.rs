@@ -141,10 +141,17 @@ fn read(source: &Source, agent: &Path) -> Result<Found, String> {
     };
     let lazy = match manifest.lazy {
         false => None,
-        true => Some(
-            Registration::read(&Value::Object(manifest.registration))
-                .map_err(|fault| format!("is not understood: {fault}"))?,
-        ),
+        true => match Registration::read(&Value::Object(manifest.registration)) {
+            (_, faults) if !faults.is_empty() => {
+                return Err(format!("is not understood: {}", faults.join("; ")));
+            }
+            (known, _) if known.tools.is_empty() && known.commands.is_empty() => {
+                return Err(
+                    "would never start: with \"lazy\" it has to list its \"tools\" or \"commands\"".into()
+                );
+            }
+            (known, _) => Some(known),
+        },
     };
     Ok(Found {
         path: path.clone(),

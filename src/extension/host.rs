@@ -20,6 +20,7 @@ const FILES: &[(&str, Packed)] = &[
     ("editor.mjs", packed!("src/extension/host/editor.mjs")),
     ("environment.mjs", packed!("src/extension/host/environment.mjs")),
     ("events.mjs", packed!("src/extension/host/events.mjs")),
+    ("exec.mjs", packed!("src/extension/host/exec.mjs")),
     ("extension.mjs", packed!("src/extension/host/extension.mjs")),
     ("keys.mjs", packed!("src/extension/host/keys.mjs")),
     ("lists.mjs", packed!("src/extension/host/lists.mjs")),

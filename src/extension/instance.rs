@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::find::Found;
 use super::limit::INITIALIZE_MAX;
 use super::registration::{Registration, ServerEntry};
+use super::request::Pulse;
 use super::sign_in::News;
 use crate::base::cancel::CancelToken;
 use crate::runtime::addition::Owner;
@@ -43,6 +44,7 @@ pub struct Instance {
     /// Held while what is registered is taken into the session: the newest has to be the last.
     pub(super) applying: Mutex<()>,
     pub(super) of_accounts: OfAccounts,
+    pub(super) pulse: Arc<Pulse>,
     /// Its program is to say when it has loaded it.
     loading: AtomicBool,
     /// The user was told that a prompt goes without it.
@@ -82,8 +84,8 @@ struct State {
     completers: Vec<String>,
     /// What takes from the screen what it shows there, by places.
     shown: BTreeMap<String, Change>,
-    /// MCP servers that were reported as not connected.
-    unconnected: HashSet<String>,
+    /// What was reported once.
+    reported: HashSet<String>,
     /// It has no part in the session any more.
     is_retired: bool,
 }
@@ -109,6 +111,7 @@ impl Instance {
             taken: CancelToken::new(),
             applying: Mutex::default(),
             of_accounts: OfAccounts::default(),
+            pulse: Arc::default(),
             loading: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
@@ -135,11 +138,9 @@ impl Instance {
         registration.servers.iter().filter(|_| !has_ended).map(server).collect()
     }
 
-    /// Names of its MCP servers that were not reported as not connected before.
-    pub(super) fn unreported_servers(&self) -> Vec<String> {
-        let names = self.servers().into_iter().map(|server| server.name);
-        let mut state = self.state();
-        names.filter(|name| state.unconnected.insert(name.clone())).collect()
+    /// True for the one caller that is to report `error`.
+    pub(super) fn is_news(&self, event: &str, error: &str) -> bool {
+        self.state().reported.insert(format!("{event}: {error}"))
     }
 
     /// True while it waits to be used.
@@ -373,8 +374,8 @@ impl Instance {
         is_news
     }
 
-    /// Takes its part of the answer to `initialize`.
-    pub(super) fn take(&self, answer: &Value) -> Result<(), String> {
+    /// Takes its part of the answer to `initialize`. Gives what is wrong with entries that are left out.
+    pub(super) fn take(&self, answer: &Value) -> Result<Vec<String>, String> {
         let own =
             answer["extensions"].as_array().and_then(|all| all.iter().find(|one| one["id"] == *self.id));
         if let Some(error) = own.and_then(|own| own["error"].as_str()) {
@@ -382,11 +383,24 @@ impl Instance {
         }
         if own.is_some_and(|own| own["loading"] == true) {
             self.loading.store(true, Ordering::Relaxed);
-            return Ok(());
+            return Ok(Vec::new());
         }
-        self.register(own.unwrap_or(answer))?;
+        let faults = self.register(own.unwrap_or(answer));
         self.set_started();
-        Ok(())
+        Ok(faults)
+    }
+
+    /// Takes its part of the answer to `renew` in place of all that it had registered and shown before.
+    pub(super) fn renew(&self, answer: &Value) -> Result<Vec<String>, String> {
+        {
+            let mut state = self.state();
+            state.registration = Arc::default();
+            state.components.clear();
+            state.placed.clear();
+            state.channels.clear();
+            state.completers.clear();
+        }
+        self.take(answer)
     }
 
     /// Notes how long its start took.
@@ -416,14 +430,14 @@ impl Instance {
         }
     }
 
-    /// Adds to what it has registered.
-    pub(super) fn register(&self, fields: &Value) -> Result<(), String> {
+    /// Adds to what it has registered. Gives what is wrong with entries that are left out.
+    pub(super) fn register(&self, fields: &Value) -> Vec<String> {
         let mut state = self.state();
-        Arc::make_mut(&mut state.registration).add(fields)?;
+        let faults = Arc::make_mut(&mut state.registration).add(fields);
         if fields["modelsPending"] == false {
             self.models_found.cancel();
         }
-        Ok(())
+        faults
     }
 
     pub(super) fn unregister(&self, fields: &Value) {

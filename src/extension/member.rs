@@ -1,8 +1,9 @@
 //! What the parts of an extension that pi uses (its renderer, its providers) know of it.
 
 use super::account::OfAccounts;
-use super::connection::{Connection, Failed};
+use super::connection::Connection;
 use super::registration::Registration;
+use super::request::Failed;
 use super::sign_in::News;
 use crate::runtime::service::Services;
 use crossbeam_channel::Sender;

@@ -6,7 +6,9 @@
 
 mod account;
 mod call;
+mod calls;
 mod component;
+mod conflict;
 mod connection;
 mod event;
 pub mod find;
@@ -17,6 +19,9 @@ mod member;
 mod provider;
 mod registration;
 mod render;
+mod renew;
+mod request;
+mod result;
 mod sign_in;
 mod start;
 mod tool;
@@ -26,16 +31,17 @@ use crate::base::json::json;
 use crate::runtime::addition::{Addition, SlashCommand};
 use crate::runtime::config::Inputs;
 use crate::runtime::control::Control;
-use crate::runtime::lent::{LentModels, SERVERS_CHANGED};
+use crate::runtime::lent::{LentModels, RegisteredServer, SERVERS_CHANGED};
 use crate::runtime::service::{self, Services};
 use crate::runtime::ui::{Asker, Problem};
 use crate::runtime::{Dirs, Tool};
-use connection::{Connection, Failed};
+use connection::Connection;
 use crossbeam_channel::Sender;
 pub use find::Found;
 pub use instance::Instance;
 use member::Member;
 use registration::{FlagKind, Registration};
+use request::Failed;
 use serde_json::{Map, Value};
 use sign_in::News;
 use std::collections::{BTreeMap, HashSet};
@@ -174,7 +180,13 @@ impl Extensions {
 
     /// Describes all extensions for people.
     pub fn list(&self) -> String {
-        self.instances().iter().map(|instance| instance.describe()).collect()
+        let instances = self.instances();
+        let conflicts = conflicts(&instances);
+        let of = |at: usize| -> String {
+            let own = conflicts.iter().filter(|(known, _)| *known == at);
+            own.map(|(_, text)| format!("  {text}\n")).collect()
+        };
+        instances.iter().enumerate().map(|(at, instance)| instance.describe() + &of(at)).collect()
     }
 
     /// The models that are registered.
@@ -215,8 +227,13 @@ impl Extensions {
     /// Gives each flag of the command line to the extension that has registered it. `give` is told whether a flag takes
     /// a text, and returns its value; none for a flag that is not given.
     pub fn take_flags(&self, mut give: impl FnMut(&str, bool) -> Option<Value>) {
+        let mut given = HashSet::new();
         for instance in self.instances() {
             for flag in &instance.registration().flags {
+                // The first that has registered it says what it takes.
+                if !given.insert(flag.name.clone()) {
+                    continue;
+                }
                 if let Some(value) = give(&flag.name, flag.kind == FlagKind::String) {
                     self.state().about.flags.insert(flag.name.clone(), value);
                 }
@@ -242,7 +259,7 @@ impl Extensions {
     fn apply(self: &Arc<Self>, instance: &Arc<Instance>) {
         if self.control.get().is_some() {
             let problems = provider::ask_for_accounts(&self.member(instance));
-            problems.iter().for_each(|problem| self.report(instance, "register", problem));
+            self.report_faults(instance, &problems);
         }
         self.apply_known(instance);
     }
@@ -250,6 +267,7 @@ impl Extensions {
     /// Like [`Self::apply`], with what is known of accounts. Waits for nobody.
     fn apply_known(self: &Arc<Self>, instance: &Arc<Instance>) {
         self.count_events();
+        self.report_unknown_events(instance);
         let Some(control) = self.control.get() else { return };
         let applying = instance.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let registration = instance.registration();
@@ -277,10 +295,12 @@ impl Extensions {
             return;
         }
         let servers = control.registered_servers();
-        let refused = control.set_addition(instance.owner(), addition);
+        control.set_addition(instance.owner(), addition);
         drop(applying);
-        for problem in problems.iter().chain(&refused) {
-            self.report(instance, "register", problem);
+        self.report_faults(instance, &problems);
+        let instances = self.instances();
+        for (at, text) in conflicts(&instances) {
+            instances.get(at).into_iter().for_each(|instance| self.report_once(instance, "register", &text));
         }
         // Those that are there when the session begins are no news.
         if self.state().opening.is_some() && servers != control.registered_servers() {
@@ -299,10 +319,10 @@ impl Extensions {
             return;
         }
         for instance in self.instances() {
-            for name in instance.unreported_servers() {
+            for RegisteredServer { name, .. } in instance.servers() {
                 let text =
                     format!("The MCP server \"{name}\" is not connected: MCP servers are switched off");
-                self.report(&instance, "register", &text);
+                self.report_once(&instance, "register", &text);
             }
         }
     }
@@ -314,6 +334,18 @@ impl Extensions {
             events.iter().map(|subscription| subscription.event.clone()).collect::<Vec<_>>()
         });
         *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = wanted.collect();
+    }
+
+    /// Reports what is wrong with what an instance registers, each fault once.
+    fn report_faults(&self, instance: &Instance, faults: &[String]) {
+        faults.iter().for_each(|fault| self.report_once(instance, "register", fault));
+    }
+
+    /// Reports what was not reported of this event before.
+    fn report_once(&self, instance: &Instance, event: &str, error: &str) {
+        if instance.is_news(event, error) {
+            self.report(instance, event, error);
+        }
     }
 
     fn report(&self, instance: &Instance, event: &str, error: &str) {
@@ -383,4 +415,10 @@ impl Member for Joined {
     fn apply(&self) {
         self.extensions.apply(&self.instance);
     }
+}
+
+/// What is said of names that several of these extensions register, each with a place in the list.
+fn conflicts(instances: &[Arc<Instance>]) -> Vec<(usize, String)> {
+    let all = instances.iter().map(|one| (one.found.path.as_path(), one.registration()));
+    conflict::conflicts(&all.collect::<Vec<_>>())
 }

@@ -1,14 +1,15 @@
 //! Providers of extensions: their models, and answers that an extension streams. Virtual models of extensions.
 
 use super::account::OfAccount;
-use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
+use super::request::Failed;
 use super::sign_in::RemoteSignIn;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::model::Model;
 use crate::llm::options::Outside;
+use crate::models::Registry;
 use crate::runtime::lent::{self, LentModels, Provider, Router, VirtualModel};
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;
@@ -55,15 +56,9 @@ impl Router for RemoteRouter {
 pub fn models(member: &Arc<dyn Member>) -> (LentModels, Vec<String>) {
     let (providers, mut problems) = providers(member);
     let registry = member.services().registry;
-    let is_physical =
-        |model: &Model| registry.find(&model.provider, &model.id).is_some_and(|known| !known.is_virtual());
     let mut virtual_models = Vec::new();
     for entry in &member.registration().virtual_models {
-        match lent::virtual_model(entry) {
-            Ok(model) if is_physical(&model) => problems.push(format!(
-                "The virtual model {}/{} has the name of a model that there is",
-                model.provider, model.id
-            )),
+        match virtual_model(entry, &registry) {
             Ok(model) => {
                 virtual_models.push(VirtualModel { model, router: Arc::new(RemoteRouter(member.clone())) });
             }
@@ -71,6 +66,18 @@ pub fn models(member: &Arc<dyn Member>) -> (LentModels, Vec<String>) {
         }
     }
     (LentModels { providers, virtual_models }, problems)
+}
+
+/// Reads the registration of a virtual model, which must not have the name of a model of `registry`.
+pub fn virtual_model(entry: &Value, registry: &Registry) -> Result<Model, String> {
+    let model = lent::virtual_model(entry)?;
+    match registry.find(&model.provider, &model.id) {
+        Some(known) if !known.is_virtual() => Err(format!(
+            "The virtual model {}/{} has the name of a model that there is",
+            model.provider, model.id
+        )),
+        _ => Ok(model),
+    }
 }
 
 /// Why an extension did not answer.

@@ -3,7 +3,7 @@
 use crate::agent::tool::{Exposure, Namespace, Serves, ToolInfo};
 use crate::base::json::json;
 use crate::llm::message::{Extra, ToolSpec};
-use crate::runtime::lent;
+use crate::runtime::lent::{self, Provider};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ struct ToolForm {
     exposure: Option<String>,
     output_schema: Option<Value>,
     default_active: Option<bool>,
-    namespace: Option<NamespaceForm>,
+    namespace: Option<NamespaceForms>,
     #[serde(default)]
     annotations: Map<String, Value>,
     #[serde(default)]
@@ -142,10 +142,16 @@ struct ToolForm {
 }
 
 #[derive(Deserialize)]
+#[serde(untagged)]
+enum NamespaceForms {
+    Name(String),
+    Entry(NamespaceForm),
+}
+
+#[derive(Deserialize)]
 struct NamespaceForm {
     name: String,
-    #[serde(default)]
-    aliases: Vec<String>,
+    aliases: Option<Vec<String>>,
     description: Option<String>,
     instructions: Option<String>,
 }
@@ -167,21 +173,27 @@ pub fn changes_models(provider: &Value) -> bool {
     provider["oauth"]["modifiesModels"] == true
 }
 
-/// What the fields of a registration hold; `None` text of a section takes it away.
+/// What the fields of a registration hold.
+#[derive(Default)]
 struct Parts {
     registration: Registration,
+    /// Sections that are taken away.
     gone: Vec<String>,
+    /// What is wrong with entries that are left out.
+    faults: Vec<String>,
 }
 
 impl Registration {
-    /// Reads the fields of a registration. The error names the entry.
-    pub fn read(fields: &Value) -> Result<Self, String> {
-        parts(fields).map(|parts| parts.registration)
+    /// Reads the fields of a registration. Gives what is wrong with entries that are left out, too.
+    pub fn read(fields: &Value) -> (Self, Vec<String>) {
+        let Parts { registration, faults, .. } = parts(fields);
+        (registration, faults)
     }
 
-    /// Adds what `fields` register; entries of a known name are replaced.
-    pub fn add(&mut self, fields: &Value) -> Result<(), String> {
-        let Parts { registration: new, gone } = parts(fields)?;
+    /// Adds what `fields` register; entries of a known name are replaced. Gives what is wrong with entries that are
+    /// left out.
+    pub fn add(&mut self, fields: &Value) -> Vec<String> {
+        let Parts { registration: new, gone, faults } = parts(fields);
         put(&mut self.tools, new.tools, |entry| &entry.info.spec.name);
         put(&mut self.commands, new.commands, |entry| &entry.name);
         put(&mut self.flags, new.flags, |entry| &entry.name);
@@ -208,7 +220,7 @@ impl Registration {
             self.virtual_models.retain(|known| !is_same_model(known, &model));
             self.virtual_models.push(model);
         }
-        Ok(())
+        faults
     }
 
     /// Takes away what lists of names in `fields` name.
@@ -243,53 +255,66 @@ fn put<T>(known: &mut Vec<T>, new: Vec<T>, name: impl Fn(&T) -> &String) {
     }
 }
 
-fn parts(fields: &Value) -> Result<Parts, String> {
-    let mut parts = Parts { registration: Registration::default(), gone: Vec::new() };
-    let registration = &mut parts.registration;
-    registration.tools =
-        list::<ToolForm>(fields, "tools")?.into_iter().map(tool).collect::<Result<_, _>>()?;
-    registration.commands = list(fields, "commands")?;
-    for command in &registration.commands {
-        check_name("command", &command.name)?;
-    }
-    registration.flags = list(fields, "flags")?;
-    registration.shortcuts = list(fields, "shortcuts")?;
-    registration.events = list::<EventForm>(fields, "events")?.into_iter().map(subscription).collect();
+fn parts(fields: &Value) -> Parts {
+    let mut parts = Parts::default();
+    let Parts { registration, gone, faults } = &mut parts;
+    registration.tools = list(fields, "tools", faults, tool);
+    registration.commands = list(fields, "commands", faults, |command: CommandEntry| {
+        check_name("command", &command.name).map(|()| command)
+    });
+    registration.flags = list(fields, "flags", faults, Ok);
+    registration.shortcuts = list(fields, "shortcuts", faults, Ok);
+    registration.events = list(fields, "events", faults, |form| Ok(subscription(form)));
     if let Some(renderers) = fields.get("renderers") {
-        registration.renderers =
-            Renderers::deserialize(renderers).map_err(|error| format!("\"renderers\": {error}"))?;
-    }
-    registration.providers = list::<Value>(fields, "providers")?;
-    for provider in &registration.providers {
-        check_name("provider", provider["name"].as_str().unwrap_or_default())?;
-    }
-    registration.servers = list(fields, "mcpServers")?;
-    registration.virtual_models = list(fields, "virtualModels")?;
-    for model in &registration.virtual_models {
-        lent::virtual_model(model).map_err(|why| format!("\"virtualModels\": {why}"))?;
-    }
-    for TransformerForm { message_types } in list(fields, "markdownTransformers")? {
-        let usual = || TRANSFORMED.iter().map(|name| (*name).to_owned()).collect();
-        registration.transforms.extend(message_types.unwrap_or_else(usual));
-    }
-    registration.tool_renderers = fields["toolRenderers"] == true;
-    for SectionForm { name, text } in list(fields, "prompt")? {
-        match text {
-            Some(text) => registration.prompt.push((name, text)),
-            None => parts.gone.push(name),
+        match Renderers::deserialize(renderers) {
+            Ok(renderers) => registration.renderers = renderers,
+            Err(error) => faults.push(format!("\"renderers\": {error}")),
         }
     }
-    Ok(parts)
+    registration.providers = list(fields, "providers", faults, |provider: Value| {
+        check_name("provider", provider["name"].as_str().unwrap_or_default())?;
+        Provider::read(provider.clone()).map(|_| provider)
+    });
+    registration.servers = list(fields, "mcpServers", faults, Ok);
+    registration.virtual_models =
+        list(fields, "virtualModels", faults, |model| lent::virtual_model(&model).map(|_| model));
+    let usual = || TRANSFORMED.iter().map(|name| (*name).to_owned()).collect();
+    let transformers = list(fields, "markdownTransformers", faults, |form: TransformerForm| {
+        Ok(form.message_types.unwrap_or_else(usual))
+    });
+    registration.transforms = transformers.concat();
+    registration.tool_renderers = fields["toolRenderers"] == true;
+    for SectionForm { name, text } in list(fields, "prompt", faults, Ok) {
+        match text {
+            Some(text) => registration.prompt.push((name, text)),
+            None => gone.push(name),
+        }
+    }
+    parts
 }
 
-fn list<T: for<'a> Deserialize<'a>>(fields: &Value, name: &str) -> Result<Vec<T>, String> {
-    match &fields[name] {
-        Value::Null => Ok(Vec::new()),
+/// The entries of a list. What is wrong with those that are left out goes to `faults`.
+fn list<F: for<'a> Deserialize<'a>, T>(
+    fields: &Value,
+    name: &str,
+    faults: &mut Vec<String>,
+    read: impl Fn(F) -> Result<T, String>,
+) -> Vec<T> {
+    let entries = match &fields[name] {
+        Value::Null => &[],
+        Value::Array(entries) => entries.as_slice(),
         // One section may stand without a list.
-        one @ Value::Object(_) => T::deserialize(one).map(|one| vec![one]),
-        many => Vec::deserialize(many),
-    }
-    .map_err(|error| format!("\"{name}\": {error}"))
+        one => std::slice::from_ref(one),
+    };
+    let read = |entry: &Value| {
+        let mut entry = entry.clone();
+        if let Value::Object(entry) = &mut entry {
+            entry.retain(|_, value| !value.is_null());
+        }
+        F::deserialize(entry).map_err(|error| error.to_string()).and_then(&read)
+    };
+    let read = entries.iter().map(read);
+    read.filter_map(|entry| entry.map_err(|fault| faults.push(format!("\"{name}\": {fault}"))).ok()).collect()
 }
 
 fn check_name(kind: &str, name: &str) -> Result<(), String> {
@@ -345,8 +370,14 @@ fn tool(form: ToolForm) -> Result<ToolEntry, String> {
         exposure,
         starts_inactive: form.default_active == Some(false),
         namespace: form.namespace.map(|form| {
-            let NamespaceForm { name, aliases, description, instructions } = form;
-            Arc::new(Namespace { name, aliases, description, instructions })
+            Arc::new(match form {
+                NamespaceForms::Name(name) => {
+                    Namespace { name, aliases: Vec::new(), description: None, instructions: None }
+                }
+                NamespaceForms::Entry(NamespaceForm { name, aliases, description, instructions }) => {
+                    Namespace { name, aliases: aliases.unwrap_or_default(), description, instructions }
+                }
+            })
         }),
         result: form.output_schema.filter(Value::is_object),
     };
@@ -368,9 +399,8 @@ mod tests {
         let tool = |name: &str, about: &str| json!({"name": name, "description": about, "parameters": {}});
         all.add(&json!({"tools": [tool("a", "1"), tool("b", "1")], "commands": [{"name": "c"}],
             "events": ["input", {"event": "tool_call", "timeoutMs": 5, "wait": false}],
-            "prompt": {"name": "p", "text": "x"}, "unknown": 1}))
-            .unwrap();
-        all.add(&json!({"tools": [tool("a", "2")], "prompt": [{"name": "q", "text": "y"}]})).unwrap();
+            "prompt": {"name": "p", "text": "x"}, "unknown": 1}));
+        all.add(&json!({"tools": [tool("a", "2")], "prompt": [{"name": "q", "text": "y"}]}));
         let tools: Vec<(&str, &str)> =
             all.tools.iter().map(|tool| (&*tool.info.spec.name, &*tool.info.spec.description)).collect();
         assert_eq!(tools, [("a", "2"), ("b", "1")]);
@@ -379,26 +409,53 @@ mod tests {
         assert_eq!(all.events[1], limited);
         all.remove(&json!({"tools": ["b", "z"], "events": ["input"], "commands": ["c"]}));
         assert_eq!((all.tools.len(), all.events.len(), all.commands.len()), (1, 1, 0));
-        all.add(&json!({"prompt": {"name": "p", "text": null}})).unwrap();
+        all.add(&json!({"prompt": {"name": "p", "text": null}}));
         assert_eq!(all.prompt, [("q".to_owned(), "y".to_owned())]);
     }
 
     #[test]
-    fn a_bad_entry_is_named() {
+    fn a_bad_entry_is_named_and_left_out() {
+        let good = json!({"name": "good", "parameters": {}});
         let rows = [
-            (json!({"tools": 1}), "\"tools\""),
-            (json!({"tools": [{"name": "a"}]}), "parameters"),
-            (json!({"tools": [{"name": "a b", "parameters": {}}]}), "no blanks"),
-            (json!({"tools": [{"name": "a", "parameters": []}]}), "JSON schema"),
-            (json!({"tools": [{"name": "a", "parameters": {"type": "string"}}]}), "JSON schema"),
-            (json!({"tools": [{"name": "a", "parameters": {}, "exposure": "secret"}]}), "exposure"),
-            (json!({"commands": [{}]}), "\"commands\""),
-            (json!({"events": [7]}), "\"events\""),
-            (json!({"flags": [{"name": "f", "type": "number"}]}), "\"flags\""),
+            (json!({"tools": 1}), "\"tools\": invalid type"),
+            (json!({"tools": [{"name": "a"}, good]}), "\"tools\": missing field `parameters`"),
+            (json!({"tools": [good, {"name": "a b", "parameters": {}}]}), "no blanks"),
+            (json!({"tools": [{"name": "a", "parameters": []}, good]}), "JSON schema"),
+            (json!({"tools": [{"name": "a", "parameters": {"type": "string"}}, good]}), "JSON schema"),
+            (json!({"tools": [{"name": "a", "parameters": {}, "exposure": "secret"}, good]}), "exposure"),
+            (json!({"commands": [{}], "tools": [good]}), "\"commands\""),
+            (json!({"events": [7], "tools": [good]}), "\"events\""),
+            (json!({"flags": [{"name": "f", "type": "number"}], "tools": [good]}), "\"flags\""),
+            (json!({"virtualModels": [{"provider": "p", "id": " "}], "tools": [good]}), "must not be empty"),
+            (json!({"providers": [{"name": "pp"}], "tools": [good]}), "Provider \"pp\": says nothing"),
         ];
         for (fields, part) in rows {
-            let fault = Registration::read(&fields).unwrap_err();
-            assert!(fault.contains(part), "{fields}: {fault}");
+            let (registration, faults) = Registration::read(&fields);
+            assert!(matches!(faults.as_slice(), [fault] if fault.contains(part)), "{fields}: {faults:?}");
+            let names: Vec<_> = registration.tools.iter().map(|tool| &*tool.info.spec.name).collect();
+            assert_eq!(names.is_empty(), fields["tools"] == 1, "{fields}");
+            assert!(names.iter().all(|name| *name == "good"), "{fields}");
+        }
+    }
+
+    #[test]
+    fn null_stands_for_no_field() {
+        let namespaces = [
+            (json!(null), None),
+            (json!("n"), Some("n")),
+            (json!({"name": "n", "aliases": null, "description": null}), Some("n")),
+        ];
+        for (namespace, expected) in namespaces {
+            let tool = json!({"name": "a", "parameters": {}, "label": null, "promptGuidelines": null,
+                "annotations": null, "renders": null, "namespace": namespace});
+            let models = json!([{"provider": "p", "id": "a b", "name": null, "input": null,
+                "contextWindow": null, "thinkingLevels": ["off", "ultra"]}]);
+            let (registration, faults) =
+                Registration::read(&json!({"tools": [tool], "virtualModels": models}));
+            assert_eq!(faults, [""; 0]);
+            let namespace = &registration.tools[0].info.namespace;
+            assert_eq!(namespace.as_ref().map(|namespace| &*namespace.name), expected);
+            assert_eq!(registration.virtual_models.len(), 1);
         }
     }
 }

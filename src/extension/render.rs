@@ -1,8 +1,8 @@
 //! Parts of the conversation that an extension draws, and proposals that it makes for the editor.
 
-use super::connection::Failed;
 use super::member::Member;
 use super::registration::Registration;
+use super::request::Failed;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::runtime::addition::{Completer, Completion, Renderer, Typed};

@@ -1,8 +1,8 @@
 //! Sign-ins of extensions: the extension performs them, pi asks the user and keeps the credential.
 
-use super::connection::Failed;
 use super::member::Member;
 use super::registration::changes_models;
+use super::request::Failed;
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::base::thread::Thread;
@@ -60,7 +60,8 @@ impl RemoteSignIn {
 
     /// The credential that the extension gave, as an entry of auth.json.
     fn entry(&self, answer: Value) -> Result<Entry, StreamError> {
-        let is_key = answer["type"] == "api_key" && answer["key"].is_string();
+        let is_key =
+            answer["type"] == "api_key" && answer["key"].as_str().is_some_and(|key| !key.trim().is_empty());
         let is_account = answer["access"].is_string() && answer["expires"].is_number();
         match answer {
             Value::Object(entry) if is_key => Ok(entry),
@@ -71,7 +72,7 @@ impl RemoteSignIn {
             _ => {
                 let name = self.member.name();
                 let text = format!(
-                    "the extension {name} gave a credential without \"access\" and \"expires\", or a \"key\""
+                    "the extension {name} gave a credential without \"access\" and \"expires\", or a \"key\" that is not empty"
                 );
                 Err(StreamError::new(ErrorKind::Auth, text))
             }

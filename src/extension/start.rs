@@ -1,7 +1,8 @@
 //! Starting programs, and how long others wait for them.
 
-use super::connection::{Answer, Connection, Failed, RETIRED, Serve};
+use super::connection::{Connection, RETIRED, Serve};
 use super::limit::{END_MAX, INITIALIZE_MAX, MODELS_MAX, stops_clock};
+use super::request::{Answer, Failed};
 use super::{About, Extensions, Found, Instance, PROTOCOL_VERSION, State, call};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
@@ -112,10 +113,28 @@ impl Extensions {
         }
         let taken = match fields["error"].as_str() {
             Some(error) => Err(error.to_owned()),
-            None => instance.register(fields).inspect(|()| instance.set_started()),
+            None => {
+                let faults = instance.register(fields);
+                instance.set_started();
+                Ok(faults)
+            }
         };
-        match taken {
-            Ok(()) => self.apply(instance),
+        self.take_in(instance, taken);
+        self.join(instance);
+    }
+
+    /// Adds what an instance has registered to the session, and reports the faults of it. One that has failed leaves
+    /// the session.
+    pub(super) fn take_in(
+        self: &Arc<Self>,
+        instance: &Arc<Instance>,
+        registered: Result<Vec<String>, String>,
+    ) {
+        match registered {
+            Ok(faults) => {
+                self.report_faults(instance, &faults);
+                self.apply(instance);
+            }
             Err(why) => {
                 instance.fail(&why);
                 // It may have registered something on the way, such as a gate that would now block every call.
@@ -128,7 +147,6 @@ impl Extensions {
                 self.report(instance, "start", &why);
             }
         }
-        self.join(instance);
     }
 
     /// Lets an instance take part in a session that may have begun before.
@@ -340,9 +358,15 @@ fn start(
     })?;
     let failures: Vec<Option<String>> = group
         .iter()
-        .map(|instance| {
-            let failure = instance.take(&answer).err();
-            failure.inspect(|why| instance.fail(why))
+        .map(|instance| match instance.take(&answer) {
+            Ok(faults) => {
+                extensions.report_faults(instance, &faults);
+                None
+            }
+            Err(why) => {
+                instance.fail(&why);
+                Some(why)
+            }
         })
         .collect();
     if failures.iter().all(Option::is_some) {
@@ -423,7 +447,7 @@ impl Serve for Server {
 }
 
 /// The instances that share a program, together, where the first of each group stands.
-fn groups(instances: Vec<Arc<Instance>>) -> Vec<Vec<Arc<Instance>>> {
+pub(super) fn groups(instances: Vec<Arc<Instance>>) -> Vec<Vec<Arc<Instance>>> {
     let mut groups: Vec<Vec<Arc<Instance>>> = Vec::new();
     for instance in instances {
         let known = groups.iter_mut().find(|group| {

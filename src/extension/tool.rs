@@ -1,9 +1,9 @@
 //! Tools and slash commands that run in an extension.
 
-use super::connection::Failed;
 use super::limit::HANDLER_MAX;
 use super::registration::{CommandEntry, ShortcutEntry, ToolEntry};
 use super::render::completions;
+use super::request::Failed;
 use super::{Extensions, Instance};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
@@ -40,8 +40,8 @@ impl RemoteTool {
             Failed::Late(limit) => {
                 ToolError::new(format!("The tool {} gave no result within {limit:?}", self.name()))
             }
-            Failed::Over(how) => ToolError::new(format!(
-                "The tool {} cannot be used: its extension {} {how}",
+            Failed::Over(_) | Failed::Hung { .. } => ToolError::new(format!(
+                "The tool {} cannot be used: its extension {} {failed}",
                 self.name(),
                 self.instance.found.name
             )),
@@ -61,7 +61,8 @@ impl Tool for RemoteTool {
         }
         let params = json!({"extension": self.instance.id, "name": self.name(), "arguments": arguments});
         let asked = self.extensions.connection(&self.instance).and_then(|connection| {
-            connection.ask("tool.prepare", params, Some(HANDLER_MAX), &CancelToken::new())
+            let pulse = &self.instance.pulse;
+            connection.ask_handler(pulse, "tool.prepare", params, HANDLER_MAX, &CancelToken::new())
         });
         match asked.map(|mut answer| answer["arguments"].take()) {
             Ok(Value::Object(prepared)) => prepared,

@@ -27,5 +27,5 @@ use std::sync::Arc;
 pub fn offer(control: &Control) {
     let addition = Addition { tools: vec![Arc::new(task::TaskTool::new(control))], ..Addition::default() };
     // A tool of the program itself is never refused.
-    let _ = control.set_addition(Owner { rank: OWN, name: "helpers".into() }, addition);
+    control.set_addition(Owner { rank: OWN, name: "helpers".into() }, addition);
 }

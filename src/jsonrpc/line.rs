@@ -1,7 +1,7 @@
 //! Splits a stream into lines.
 //!
 //! A line ends with LF; a CR before it is removed. U+2028 and U+2029 are ordinary data. A line over the limit
-//! is skipped up to its LF without being buffered.
+//! is reported as soon as it is, and skipped up to its LF without being buffered.
 
 use std::io::{self, BufRead};
 
@@ -11,30 +11,39 @@ pub const LINE_MAX: usize = 64 << 20;
 /// Bytes of buffer kept between lines.
 const KEEP: usize = 1 << 20;
 
+/// Bytes of a line over the limit that are kept: what is told of it stands there.
+const START: usize = 1 << 10;
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A line that is not blank.
     Line(&'a [u8]),
-    TooLong,
+    /// The start of a line over the limit.
+    TooLong(&'a [u8]),
 }
 
 pub struct Frames<R> {
     source: R,
     line: Vec<u8>,
     max: usize,
+    /// The rest of a line over the limit comes next.
+    is_skipping: bool,
 }
 
 impl<R: BufRead> Frames<R> {
     pub fn new(source: R, max: usize) -> Self {
-        Self { source, line: Vec::new(), max }
+        Self { source, line: Vec::new(), max, is_skipping: false }
     }
 
     /// The next line; text after the last LF counts as a line. `None` at the end.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
         loop {
-            let (is_end, too_long) = self.read_line()?;
-            if too_long {
-                return Ok(Some(Frame::TooLong));
+            let is_end = self.read_line()?;
+            if self.line.len() > self.max {
+                self.is_skipping = true;
+                self.line.truncate(START);
+                self.line.shrink_to(START);
+                return Ok(Some(Frame::TooLong(&self.line)));
             }
             if !self.line.trim_ascii().is_empty() {
                 let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
@@ -46,11 +55,10 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// Fills `line`. Returns whether the input has ended and whether the line was too long.
-    fn read_line(&mut self) -> io::Result<(bool, bool)> {
+    /// Fills `line`, up to the piece that takes it over the limit. Returns whether the input has ended.
+    fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         self.line.shrink_to(KEEP);
-        let mut too_long = false;
         loop {
             let bytes = match self.source.fill_buf() {
                 Ok(bytes) => bytes,
@@ -58,20 +66,22 @@ impl<R: BufRead> Frames<R> {
                 Err(error) => return Err(error),
             };
             if bytes.is_empty() {
-                return Ok((true, too_long));
+                return Ok(true);
             }
             let end = memchr::memchr(b'\n', bytes);
             let part = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
-            if too_long || self.line.len() + part.len() > self.max {
-                too_long = true;
-                self.line = Vec::new();
-            } else {
+            if !self.is_skipping {
                 self.line.extend_from_slice(part);
             }
-            let used = part.len() + usize::from(end.is_some());
+            let is_over = self.line.len() > self.max;
+            // The LF of a line over the limit ends what is skipped.
+            let used = part.len() + usize::from(end.is_some() && !is_over);
             self.source.consume(used);
-            if end.is_some() {
-                return Ok((false, too_long));
+            if is_over {
+                return Ok(false);
+            }
+            if end.is_some() && !std::mem::take(&mut self.is_skipping) {
+                return Ok(false);
             }
         }
     }
@@ -91,12 +101,15 @@ mod tests {
             while let Some(frame) = frames.next_frame().unwrap() {
                 found.push(match frame {
                     Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                    Frame::TooLong => "too long".to_owned(),
+                    Frame::TooLong(start) => {
+                        assert!(input.as_bytes().windows(start.len()).any(|part| part == start));
+                        "too long".to_owned()
+                    }
                 });
             }
             assert_eq!(found, expected, "in pieces of {size}");
             assert_eq!(frames.next_frame().unwrap(), None);
-            assert!(frames.line.capacity() <= 64);
+            assert!(frames.line.capacity() <= 8192);
         }
     }
 
@@ -115,6 +128,16 @@ mod tests {
         check("1234567890\nx", &["1234567890", "x"]);
         check("12345678901\nx", &["too long", "x"]);
         check("12345678901", &["too long"]);
+        check("12345678901\n\n1\n12345678901\n", &["too long", "1", "too long"]);
         check(&"y".repeat(100_000), &["too long"]);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_reported_before_it_ends() {
+        let endless = io::Read::chain(&b"12345"[..], io::repeat(b'y'));
+        let mut frames = Frames::new(BufReader::new(endless), 10);
+        assert!(
+            matches!(frames.next_frame(), Ok(Some(Frame::TooLong(start))) if start.starts_with(b"12345"))
+        );
     }
 }

@@ -4,8 +4,10 @@
 //! request whose id is `null` is still a request.
 
 use crate::base::lenient;
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 
 pub const PARSE_ERROR: i64 = -32700;
 pub const INVALID_REQUEST: i64 = -32600;
@@ -94,6 +96,46 @@ pub fn parse(line: &[u8]) -> Result<Message, Box<Bad>> {
             (Some(id), Some(outcome)) => Ok(Message::Response { id, outcome }),
             (id, _) => Err(invalid(&id, "it has neither a method nor a result")),
         },
+    }
+}
+
+/// What stands at the start of a message that is not read to its end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Start {
+    pub id: Option<Value>,
+    /// It is a request or a notification.
+    pub has_method: bool,
+}
+
+impl Start {
+    pub fn read(start: &[u8]) -> Self {
+        let mut seen = Self::default();
+        // The text is cut.
+        let _ = serde_json::Deserializer::from_slice(start).deserialize_map(&mut seen);
+        seen
+    }
+}
+
+/// Keeps what it has seen when the input ends.
+impl<'de> Visitor<'de> for &mut Start {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let mut id = None;
+        while let Some(name) = fields.next_key::<String>()? {
+            // The next field shows that an id is whole.
+            self.id = id.clone();
+            self.has_method |= name == "method";
+            match &*name {
+                "id" => id = Some(fields.next_value()?),
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -194,6 +236,22 @@ mod tests {
         for (line, id, code) in rows {
             let bad = parse(line.as_bytes()).unwrap_err();
             assert_eq!((bad.id, bad.failure.code), (id, code), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_known_by_its_start() {
+        let rows = [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"content":"yyy"#, Some(json!(7)), false),
+            (r#"{"id":"a","error":"#, Some(json!("a")), false),
+            (r#"{"id":7,"method":"m","params":{"id":8,"x":"yyy"#, Some(json!(7)), true),
+            (r#"{"jsonrpc":"2.0","method":"m","params":["yyy"#, None, true),
+            (r#"{"jsonrpc":"2.0","result":{"id":7,"x":"yyy"#, None, false),
+            (r#"{"jsonrpc":"2.0","id":7"#, None, false),
+            ("yyy", None, false),
+        ];
+        for (start, id, has_method) in rows {
+            assert_eq!(Start::read(start.as_bytes()), Start { id, has_method }, "{start}");
         }
     }
 

@@ -1,5 +1,6 @@
-//! JSON-RPC 2.0, one message a line: framing, parsing, and message types. Not here: methods, and their
-//! callers.
+//! JSON-RPC 2.0, one message a line: framing, parsing, message types, and what waits to be written. Not here: methods,
+//! and their callers.
 
 pub mod line;
 pub mod message;
+pub mod outbox;

@@ -15,8 +15,8 @@ use super::{Align, Block, DEPTH_MAX, Inline, Item, List, Table};
 pub struct Blocks {
     /// Each with the byte offset of its first line.
     pub blocks: Vec<(usize, Block)>,
-    /// If the last block is a list: the byte offset of each item, and whether the items above it are tight.
-    pub items: Vec<(usize, bool)>,
+    /// If the last block is a list: the byte offset of each item.
+    pub items: Vec<usize>,
 }
 
 pub fn parse(text: &str) -> Blocks {
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Blocks {
     let place = |line: usize| starts.get(line).copied().unwrap_or(0);
     Blocks {
         blocks: parsed.blocks.into_iter().map(|(line, block)| (place(line), block)).collect(),
-        items: parsed.items.into_iter().map(|(line, tight)| (place(line), tight)).collect(),
+        items: parsed.items.into_iter().map(place).collect(),
     }
 }
 
@@ -41,7 +41,7 @@ struct Parser<'a, 'b> {
     lines: &'b [&'a str],
     at: usize,
     /// As in [`Parsed`].
-    items: Vec<(usize, bool)>,
+    items: Vec<usize>,
 }
 
 struct Parsed {
@@ -49,9 +49,8 @@ struct Parsed {
     blocks: Vec<(usize, Block)>,
     /// True if blank lines separate two of the blocks.
     spaced: bool,
-    /// If the last block is a list: the number of each item's first line, and whether the items above it are
-    /// tight.
-    items: Vec<(usize, bool)>,
+    /// If the last block is a list: the number of each item's first line.
+    items: Vec<usize>,
 }
 
 impl<'a, 'b> Parser<'a, 'b> {
@@ -185,10 +184,9 @@ impl<'a, 'b> Parser<'a, 'b> {
 
     fn list(&mut self, first: &Marker<'a>, depth: usize) -> Block {
         let mut items = Vec::new();
-        let mut tight = true;
         let mut next = Some(first.clone());
         while let Some(marker) = next {
-            self.items.push((self.at, tight));
+            self.items.push(self.at);
             let lines = self.item_lines(&marker, depth);
             let ends_blank = lines.last().is_some_and(|line| is_blank(line)) && lines.len() > 1;
             let (task, first_line) = task(lines.first().copied().unwrap_or_default());
@@ -197,17 +195,16 @@ impl<'a, 'b> Parser<'a, 'b> {
                 *line = first_line;
             }
             let parsed = Parser::new(&lines).blocks(depth + 1);
-            tight &= !parsed.spaced;
+            let spaced = parsed.spaced;
             let blocks = without_places(parsed);
-            items.push(Item { task, blocks });
             next = self
                 .line(0)
                 .filter(|line| indent(line) < 4 && !is_rule(line))
                 .and_then(Marker::parse)
                 .filter(|marker| marker.kind == first.kind);
-            tight &= !(ends_blank && next.is_some());
+            items.push(Item { task, blocks, spaced, gap: ends_blank && next.is_some() });
         }
-        Block::List(List { start: first.number, tight, items })
+        Block::List(List { start: first.number, items })
     }
 
     /// Consumes the lines of one item, including trailing blank lines.

@@ -20,8 +20,6 @@ pub struct Growing {
     code: Option<Code>,
     /// Items or rows of the first open block that further text cannot change.
     whole: usize,
-    /// True if these items are tight.
-    tight: bool,
 }
 
 /// State of open code; its content is in the open block.
@@ -71,7 +69,7 @@ impl Growing {
         self.closed.extend(blocks.into_iter().map(block));
         self.open = open.into_iter().map(block).collect();
         self.text.drain(..start);
-        let items: Vec<_> = items.into_iter().map(|(at, tight)| (at.saturating_sub(start), tight)).collect();
+        let items: Vec<usize> = items.into_iter().map(|at| at.saturating_sub(start)).collect();
         self.settle(&items, looked_at.saturating_sub(start));
     }
 
@@ -81,7 +79,6 @@ impl Growing {
             (Block::List(list), Block::List(rest)) => {
                 list.items.truncate(self.whole);
                 list.items.append(&mut rest.items);
-                list.tight = self.tight && rest.tight;
             }
             (Block::Table(table), Block::Table(rest)) => {
                 table.rows.truncate(self.whole);
@@ -93,12 +90,11 @@ impl Growing {
     }
 
     /// Takes the whole items or rows of the open block from the text.
-    fn settle(&mut self, items: &[(usize, bool)], looked_at: usize) {
+    fn settle(&mut self, items: &[usize], looked_at: usize) {
         match self.open.as_slice() {
             [Block::List(_)] => {
-                let last = items.iter().rposition(|(at, _)| *at < looked_at).unwrap_or(0);
-                if let Some((at, tight)) = items.get(last).filter(|_| last > 0) {
-                    self.tight = *tight && (self.whole == 0 || self.tight);
+                let last = items.iter().rposition(|at| *at < looked_at).unwrap_or(0);
+                if let Some(at) = items.get(last).filter(|_| last > 0) {
                     self.whole += last;
                     self.text.drain(..*at);
                 }
@@ -190,8 +186,7 @@ impl Growing {
         &self.open
     }
 
-    /// Items or rows of the first open block, a list or a table, that are final. A list may yet become loose, and
-    /// a table wider.
+    /// Items or rows of the first open block, a list or a table, that are final. A table may yet become wider.
     pub fn whole(&self) -> usize {
         self.whole
     }

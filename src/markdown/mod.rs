@@ -44,8 +44,6 @@ pub enum Block {
 pub struct List {
     /// Number of the first item; `None` for bullets.
     pub start: Option<u64>,
-    /// True if no blank lines are between or inside the items: their paragraphs are plain lines.
-    pub tight: bool,
     pub items: Vec<Item>,
 }
 
@@ -54,6 +52,10 @@ pub struct Item {
     /// True if the task is done; `None` for an item that is not a task.
     pub task: Option<bool>,
     pub blocks: Vec<Block>,
+    /// True if blank lines are between the blocks.
+    pub spaced: bool,
+    /// True if a blank line is between the item and the one after it.
+    pub gap: bool,
 }
 
 /// A row has at most as many cells as `align`; missing cells are empty.

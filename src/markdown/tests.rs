@@ -13,12 +13,12 @@ fn show(block: &Block) -> String {
         Block::Rule => "rule".into(),
         Block::List(list) => {
             let kind = list.start.map_or("ul".into(), |start| format!("ol{start}"));
-            let loose = if list.tight { "" } else { "~" };
             let items = list.items.iter().map(|item| {
                 let task = item.task.map_or("", |done| if done { "[x]" } else { "[ ]" });
-                format!("{task}{}", all(&item.blocks))
+                let spaced = if item.spaced { "~" } else { "" };
+                format!("{spaced}{task}{}{}", all(&item.blocks), if item.gap { " ~" } else { "" })
             });
-            format!("{kind}{loose}[{}]", items.collect::<Vec<_>>().join(" | "))
+            format!("{kind}[{}]", items.collect::<Vec<_>>().join(" | "))
         }
         Block::Table(table) => {
             let row = |row: &Vec<Vec<Inline>>| {
@@ -114,9 +114,9 @@ fn fences() {
 #[test]
 fn lists() {
     check("- a\n- b", "ul[p(a) | p(b)]");
-    check("- a\n\n- b", "ul~[p(a) | p(b)]");
+    check("- a\n\n- b\n- c\n\n", "ul[p(a) ~ | p(b) | p(c)]");
     check("- a\n\nb", "ul[p(a)] p(b)");
-    check("- a\n\n  b", "ul~[p(a) p(b)]");
+    check("- a\n\n  b\n- c", "ul[~p(a) p(b) | p(c)]");
     check("- a\n  - b\n    - c\n- d", "ul[p(a) ul[p(b) ul[p(c)]] | p(d)]");
     check("3. a\n4. b\n5) c", "ol3[p(a) | p(b)] ol5[p(c)]");
     check("- a\n* b", "ul[p(a)] ul[p(b)]");

@@ -9,6 +9,7 @@ use super::peer::{MESSAGE_MAX, Peer, Transport};
 use crate::base::cancel::CancelToken;
 use crate::base::thread::Thread;
 use crate::jsonrpc::line::{Frame, Frames};
+use crate::jsonrpc::message::Start;
 use crate::runtime::service;
 use crate::tools::process::peer::{self as process, PeerProcess, Program};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -113,9 +114,14 @@ fn read_messages(stdout: PipeReader, peer: &Peer) {
     loop {
         match frames.next_frame() {
             Ok(Some(Frame::Line(line))) => peer.receive(line),
-            // Nobody knows whose answer it was.
-            Ok(Some(Frame::TooLong)) => {
-                peer.fail_all(&Fault::Failed("the server sent a message of more than 16 MB".into()));
+            Ok(Some(Frame::TooLong(start))) => {
+                let fault = Fault::Failed("the server sent a message of more than 16 MB".into());
+                match Start::read(start) {
+                    Start { has_method: true, .. } => {}
+                    Start { id: Some(id), .. } => peer.answer(&id, Err(fault)),
+                    // It may be any answer.
+                    Start { id: None, .. } => peer.fail_all(&fault),
+                }
             }
             Ok(None) | Err(_) => return,
         }
@@ -147,7 +153,7 @@ fn read_errors(stderr: PipeReader, words: &Mutex<Vec<u8>>, log: &Log, name: &str
     loop {
         match frames.next_frame() {
             Ok(Some(Frame::Line(line))) => log.stderr(name, line),
-            Ok(Some(Frame::TooLong)) => log.stderr(name, b"(a line that is too long for this file)"),
+            Ok(Some(Frame::TooLong(_))) => log.stderr(name, b"(a line that is too long for this file)"),
             Ok(None) | Err(_) => return,
         }
     }

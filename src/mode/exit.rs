@@ -1,8 +1,8 @@
 //! The end of a mode: exit codes, and child processes.
 
 use super::report;
-use crate::runtime;
-use std::io;
+use crate::runtime::{self, CancelToken};
+use std::{io, thread};
 
 /// The run succeeded.
 pub const DONE: u8 = 0;
@@ -21,6 +21,17 @@ pub fn code(flushed: io::Result<()>, closed: Result<(), String>) -> u8 {
     };
     report::error(reason);
     FAILED
+}
+
+/// Guard of the session's thread that ends the program if the thread panics: nobody would answer any more.
+pub struct EndsInPanic(pub CancelToken);
+
+impl Drop for EndsInPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.cancel();
+        }
+    }
 }
 
 /// Guard that kills the tools' child processes on drop, also in a panic.

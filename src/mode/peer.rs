@@ -1,6 +1,6 @@
 //! The connection to a client: notifications, requests and responses in both directions.
 
-use crate::jsonrpc::message::{self, Failure};
+use crate::jsonrpc::message::{self, Failure, INTERNAL_ERROR};
 use crate::mode::output::Output;
 use crate::mode::pending::Pending;
 use crate::runtime::CancelToken;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// Carries messages to a client.
@@ -159,6 +160,9 @@ impl<C, O: Lines> Reply<C, O> {
 
 impl<C, O: Lines> Drop for Reply<C, O> {
     fn drop(&mut self) {
+        if thread::panicking() {
+            self.peer.write(&message::failure(&self.id, &Failure::new(INTERNAL_ERROR, "Failed inside")));
+        }
         let mut requests = self.peer.requests();
         // Another request may have got the same id meanwhile.
         if requests.get(&self.id.to_string()).is_some_and(|cancel| cancel.is(&self.cancel)) {

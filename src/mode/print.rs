@@ -6,6 +6,7 @@ use super::quiet::Quiet;
 use super::report;
 use super::signal::Watch;
 use super::stdout;
+use crate::runtime::control::Taken;
 use crate::runtime::event::Event;
 use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
@@ -77,7 +78,7 @@ fn ask(
             break;
         }
         let taken = session.take_input(text, images, InputSource::Interactive, &mut listener)?;
-        let Some((text, images)) = taken else { continue };
+        let Taken::Goes(text, images) = taken else { continue };
         let (text, diagnostic) = session.commands().expand(text);
         diagnostic.iter().for_each(report::warning);
         session.prompt(text, images, &mut listener)?;

@@ -4,7 +4,7 @@ use super::output::Output;
 use super::report;
 use crate::runtime::CancelToken;
 use crate::runtime::event::Event;
-use crate::runtime::ui::{Change, Dialog, Problem, Ui};
+use crate::runtime::ui::{Change, Dialog, Problem, Severity, Ui};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,10 @@ impl Ui for Quiet {
 
     fn problem(&self, Problem { source, event, error }: &Problem) {
         report::note(format_args!("Extension error ({source}): {event}: {error}"));
+    }
+
+    fn tell(&self, _: Severity, message: String) {
+        report::note(message);
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -33,7 +33,7 @@ fn read<T>(parse: Parse<T>, cancel: &CancelToken, mut answer: impl FnMut(T)) -> 
         }
         answer(match frame {
             Frame::Line(line) => parse(Some(line)),
-            Frame::TooLong => parse(None),
+            Frame::TooLong(_) => parse(None),
         });
     }
     Ok(())

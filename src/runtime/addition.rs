@@ -138,32 +138,14 @@ pub struct NamedCommand {
 pub(super) struct Additions(Vec<(Owner, Addition)>);
 
 impl Additions {
-    /// Replaces what `owner` adds. Gives the names of the tools that are new, and what cannot be had.
-    pub fn set(&mut self, owner: Owner, mut addition: Addition) -> (Vec<String>, Vec<String>) {
+    /// Replaces what `owner` adds. Gives the names of the tools that are new.
+    pub fn set(&mut self, owner: Owner, addition: Addition) -> Vec<String> {
         let before: Vec<String> = self.of(&owner).map(names).unwrap_or_default();
-        self.0.retain(|(known, _)| *known != owner);
-        let mut problems = Vec::new();
-        addition.tools.retain(|tool| {
-            let name = &tool.info().spec.name;
-            let mut others = self.0.iter().filter(|(known, _)| known.rank != OWN && owner.rank != OWN);
-            let holder = others.find(|(_, other)| names(other).contains(name));
-            if let Some((holder, _)) = holder {
-                problems.push(format!("Tool \"{name}\" conflicts with {}", holder.name));
-            }
-            holder.is_none()
-        });
-        addition.servers.retain(|server| {
-            let holder = self.servers().find(|known| known.name == server.name);
-            if let Some(holder) = holder {
-                let name = &server.name;
-                problems.push(format!("MCP server \"{name}\" conflicts with {}", holder.extension_path));
-            }
-            holder.is_none()
-        });
+        self.remove(&owner);
         let new = names(&addition).into_iter().filter(|name| !before.contains(name)).collect();
         let at = self.0.partition_point(|(known, _)| *known < owner);
         self.0.insert(at, (owner, addition));
-        (new, problems)
+        new
     }
 
     pub fn remove(&mut self, owner: &Owner) {
@@ -174,7 +156,7 @@ impl Additions {
         self.0.iter().find(|(known, _)| known == owner).map(|(_, addition)| addition)
     }
 
-    /// Every tool that can be reached.
+    /// Every tool that can be reached. The first of several with one name counts.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         let tools = self.0.iter().enumerate().flat_map(move |(at, (_, addition))| {
             addition.tools.iter().filter(move |tool| {
@@ -218,8 +200,15 @@ impl Additions {
         all
     }
 
-    pub fn servers(&self) -> impl Iterator<Item = &RegisteredServer> {
-        self.0.iter().flat_map(|(_, addition)| &addition.servers)
+    /// The first of several MCP servers with one name counts.
+    pub fn servers(&self) -> Vec<&RegisteredServer> {
+        let mut servers: Vec<&RegisteredServer> = Vec::new();
+        for server in self.0.iter().flat_map(|(_, addition)| &addition.servers) {
+            if servers.iter().all(|known| known.name != server.name) {
+                servers.push(server);
+            }
+        }
+        servers
     }
 
     pub fn renderer(&self, kind: &str, name: &str) -> Option<Arc<dyn Renderer>> {
@@ -355,23 +344,19 @@ mod tests {
     fn owners_come_by_rank_and_a_name_has_one_owner() {
         let mut additions = Additions::default();
         let owner = |rank: usize, name: &str| Owner { rank, name: name.to_owned() };
-        assert_eq!(
-            additions.set(owner(2, "late"), addition(&["a", "b"], &["x", "y"])).0,
-            ["a", "b"].map(str::to_owned)
-        );
-        let (new, problems) = additions.set(owner(1, "early"), addition(&["b", "c"], &["x"]));
-        assert_eq!((new, problems), (vec!["c".into()], vec!["Tool \"b\" conflicts with late".into()]));
+        assert_eq!(additions.set(owner(2, "late"), addition(&["a", "b"], &["x", "y"])), ["a", "b"]);
+        assert_eq!(additions.set(owner(1, "early"), addition(&["b", "c"], &["x"])), ["b", "c"]);
         let names = |additions: &Additions| -> Vec<String> {
             additions.tools().map(|tool| tool.info().spec.name.clone()).collect()
         };
-        assert_eq!(names(&additions), ["c", "a", "b"]);
+        assert_eq!(names(&additions), ["b", "c", "a"]);
         let commands = |additions: &Additions| -> Vec<String> {
             additions.commands().into_iter().map(|command| command.name).collect()
         };
         assert_eq!(commands(&additions), ["x:1", "x:2", "y"]);
         // What is stated again replaces what was stated before.
-        assert_eq!(additions.set(owner(2, "late"), addition(&["a", "d"], &[])).0, ["d".to_owned()]);
-        assert_eq!(names(&additions), ["c", "a", "d"]);
+        assert_eq!(additions.set(owner(2, "late"), addition(&["a", "d"], &[])), ["d"]);
+        assert_eq!(names(&additions), ["b", "c", "a", "d"]);
         assert_eq!(commands(&additions), ["x"]);
         let mut sections = Map::new();
         additions.add_sections(&mut sections);
@@ -388,7 +373,7 @@ mod tests {
         for order in [[own(), other()], [other(), own()]] {
             for owner in order {
                 let name = if owner == own() { ["a", "b"] } else { ["b", "c"] };
-                assert_eq!(additions.set(owner, addition(&name, &[])).1, [""; 0]);
+                additions.set(owner, addition(&name, &[]));
             }
             let names: Vec<&str> = additions.tools().map(|tool| &*tool.info().spec.name).collect();
             assert_eq!(names, ["b", "c", "a"]);

@@ -4,7 +4,7 @@ use super::conductor::Conductor;
 use super::control::Control;
 use super::event::{Event, Listener};
 use super::event_json;
-use super::hook::{Flow, Hooked, says_yes};
+use super::hook::{Flow, Hooked, is_yes};
 use super::ui::Problem;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{self, AgentMessage};
@@ -83,7 +83,7 @@ impl Hooked {
                 entries = read(&event["entries"]);
             }
             if let Some(goes_on) = result.get("continue").filter(|goes_on| !goes_on.is_null()) {
-                event["continue"] = says_yes(goes_on).into();
+                event["continue"] = is_yes(goes_on).into();
             }
             match &entries {
                 Ok(_) => Flow::Next,

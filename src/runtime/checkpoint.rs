@@ -52,7 +52,7 @@ pub fn offer(control: &Control) {
     (mark.info, back.info) = (info(mark.info.clone()), info(back.info.clone()));
     let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(mark), Arc::new(back)];
     // Tools of the program itself are never refused.
-    let _ = control.set_addition(
+    control.set_addition(
         Owner { rank: OWN, name: CHECKPOINT.into() },
         Addition { tools, ..Addition::default() },
     );

@@ -62,6 +62,12 @@ pub trait Hooks: Send + Sync {
         let _ = cancel;
     }
 
+    /// Called when another session takes the place of one, before handlers are told of it. May wait until `cancel` is
+    /// cancelled.
+    fn renew(self: Arc<Self>, cancel: &CancelToken) {
+        let _ = cancel;
+    }
+
     /// True while handlers are being started that may add to the session.
     fn is_to_come(&self) -> bool {
         false
@@ -127,7 +133,7 @@ impl Hooked {
     pub fn permits(&self, name: &str, fields: impl FnOnce() -> Value, cancel: &CancelToken) -> bool {
         let mut is_cancelled = false;
         self.ask(name, fields, cancel, &mut |_, result| match result {
-            Ok(result) if result["cancel"] == true => {
+            Ok(result) if is_yes(&result["cancel"]) => {
                 is_cancelled = true;
                 Flow::Stop
             }
@@ -159,22 +165,15 @@ impl Hooked {
     pub fn message_end(&self, message: AgentMessage, cancel: &CancelToken) -> AgentMessage {
         let fields = || json!({"message": message});
         let event = self.ask("message_end", fields, cancel, &mut |event, result| {
-            let mut result = result.unwrap_or_default();
-            let Some(changed) =
-                result.get_mut("message").filter(|message| says_yes(message)).map(Value::take)
-            else {
-                return Flow::Next;
-            };
-            if changed["role"] != event["message"]["role"] {
-                return Flow::Fault("The message has another role than the one whose place it takes".into());
+            if let Ok(Value::Object(mut result)) = result
+                && let Some(changed) = result.remove("message")
+                && changed["role"] == event["message"]["role"]
+                && serde_json::from_value::<AgentMessage>(changed.clone())
+                    .is_ok_and(|message| !matches!(message, AgentMessage::Unknown(_)))
+            {
+                event["message"] = changed;
             }
-            match read(changed.clone()) {
-                None | Some(AgentMessage::Unknown(_)) => Flow::Fault("The message is not whole".into()),
-                Some(_) => {
-                    event["message"] = changed;
-                    Flow::Next
-                }
-            }
+            Flow::Next
         });
         let changed = event.and_then(|mut event| read(event["message"].take()));
         changed.unwrap_or(message)
@@ -245,7 +244,7 @@ impl Hooked {
                     refusal = Some(failed(&format_args!("it answered {result}, which is no decision")));
                     return Flow::Stop;
                 }
-                if says_yes(&result["block"]) {
+                if is_yes(&result["block"]) {
                     let reason = result["reason"].as_str().filter(|reason| !reason.is_empty());
                     let reason = reason.unwrap_or("Tool execution was blocked by an extension");
                     let terminate = result["terminate"] == true;
@@ -321,9 +320,9 @@ impl Hooked {
     }
 }
 
-/// True for what JavaScript takes for true: all that is there and not empty.
-pub(super) fn says_yes(value: &Value) -> bool {
-    !matches!(value, Value::Null | Value::Bool(false)) && *value != 0 && *value != ""
+/// True for what JavaScript takes as true: what is there, and neither 0 nor empty.
+pub(super) fn is_yes(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false)) && value != 0 && value != ""
 }
 
 /// The fields of a call, with the id of the call that made it.

@@ -2,7 +2,7 @@
 //! conversation, messages that no user typed.
 
 use super::conductor::note;
-use super::control::{Begin, Control, Streaming};
+use super::control::{Begin, Control, Streaming, Taken};
 use super::event::{Event, Listener};
 use super::hook::InputSource;
 use super::session::Session;
@@ -318,9 +318,9 @@ impl Session {
         images: Vec<Block>,
         source: InputSource,
         listener: Listener<'_>,
-    ) -> Result<Option<(String, Vec<Block>)>, Fatal> {
+    ) -> Result<Taken, Fatal> {
         if !self.control().is_looked_at(&text) {
-            return Ok(Some((text, images)));
+            return Ok(Taken::Goes(text, images));
         }
         let control = self.control().clone();
         let (tasks, root) = (control.tasks().clone(), control.root().clone());
@@ -336,12 +336,12 @@ impl Session {
                 recv(told) -> taken => {
                     // What was asked for while the command ran comes first.
                     self.run_tasks(listener);
-                    return Ok(taken.unwrap_or_default());
+                    return Ok(taken.unwrap_or(Taken::Handled));
                 }
                 recv(tasks) -> task => if let Ok(task) = task {
                     self.carry_out(task, listener);
                 },
-                recv(root.receiver()) -> _ => return Ok(None),
+                recv(root.receiver()) -> _ => return Ok(Taken::Aborted),
             }
         }
     }

@@ -52,7 +52,7 @@ pub fn offer(control: &Control) {
     let tool = PlanTool { info: info(), control: control.downgrade() };
     let addition = Addition { tools: vec![Arc::new(tool)], ..Addition::default() };
     // A tool of the program itself is never refused.
-    let _ = control.set_addition(owner(), addition);
+    control.set_addition(owner(), addition);
     control.restore_planning();
 }
 
@@ -123,7 +123,7 @@ impl Control {
     fn take_up_planning(&self, is_on: bool) {
         if is_on {
             let sections = vec![("plan_mode".to_owned(), ABOUT.to_owned())];
-            let _ = self.set_addition(section(), Addition { sections, ..Addition::default() });
+            self.set_addition(section(), Addition { sections, ..Addition::default() });
         } else {
             self.remove_addition(&section());
         }

@@ -136,10 +136,14 @@ impl Services {
     }
 
     /// The program that chooses a model for requests to the virtual model `model`.
-    pub(super) fn router(&self, model: &Model) -> Option<&Arc<dyn Router>> {
+    pub(super) fn router(&self, model: &Model) -> Result<&Arc<dyn Router>, StreamError> {
         let is_its = |known: &Model| known.provider == model.provider && known.id == model.id;
         let found = self.lent.virtual_models.iter().find(|known| is_its(&known.model));
-        found.map(|known| &known.router)
+        let missing = || {
+            let name = format!("{}/{}", model.provider, model.id);
+            StreamError::new(ErrorKind::Provider, format!("The virtual model {name} is not registered"))
+        };
+        found.map(|known| &known.router).ok_or_else(missing)
     }
 
     /// Returns the store of secrets.
@@ -177,6 +181,9 @@ impl Services {
             let text =
                 "No model selected. Use /login to sign in or to store a key, then /model to choose a model.";
             return Err(StreamError::new(ErrorKind::Request, text));
+        }
+        if model.is_virtual() {
+            self.router(model)?;
         }
         if self.usable(&model.provider) {
             return Ok(());

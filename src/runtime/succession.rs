@@ -263,7 +263,7 @@ impl Session {
         let cwd = self.cwd();
         let mut found = Found::default();
         let fields = || json!({"cwd": cwd.to_string_lossy(), "reason": reason});
-        control.hooked().ask("resources_discover", fields, control.root(), &mut |_, result| {
+        let mut fold = |_: &mut Value, result: Result<Value, String>| {
             let Ok(result) = result else { return Flow::Next };
             let lists = [
                 ("skillPaths", &mut found.skills),
@@ -275,6 +275,9 @@ impl Session {
                 list.extend(paths.map(|path| cwd.join(path).to_string_lossy().into_owned()));
             }
             Flow::Next
+        };
+        control.wait_for_handlers(control.root(), |cancel| {
+            control.hooked().ask("resources_discover", fields, cancel, &mut fold);
         });
         // A session of an editor stays as it was opened.
         if found == Found::default() || self.succession().is_none() {
@@ -305,11 +308,15 @@ impl Session {
     }
 
     fn permits(&self, event: &str, fields: Value) -> bool {
-        self.control().hooked().permits(event, || fields, self.control().root())
+        let control = self.control();
+        control.wait_for_handlers(control.root(), |cancel| {
+            control.hooked().permits(event, || fields, cancel) && !cancel.is_cancelled()
+        })
     }
 
     pub(super) fn tell(&self, event: &str, fields: Value) {
-        self.control().hooked().tell(event, || fields, self.control().root());
+        let control = self.control();
+        control.wait_for_handlers(control.root(), |cancel| control.hooked().tell(event, || fields, cancel));
     }
 
     fn go_on_with(&mut self, log: Log, reason: &str) -> Result<(), Fatal> {
@@ -331,6 +338,7 @@ impl Session {
         self.control().restore_planning();
         todo::show(self.control());
         self.control().settle_hooks(&self.control().begin_settling());
+        self.control().renew_hooks();
         self.tell("session_start", json!({"reason": reason, "previousSessionFile": previous}));
         self.discover_or_report("startup");
         Ok(())

@@ -320,7 +320,7 @@ pub fn offer(control: &Control) {
     let tool = TodoTool { info: info(), control: control.downgrade(), last: Mutex::default() };
     let addition = Addition { tools: vec![Arc::new(tool)], ..Addition::default() };
     // A tool of the program itself is never refused.
-    let _ = control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
+    control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
 }
 
 fn info() -> ToolInfo {

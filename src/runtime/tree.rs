@@ -7,7 +7,7 @@
 use super::compaction::{self, NotCompacted};
 use super::control::{Control, Tree};
 use super::event::Listener;
-use super::hook::Flow;
+use super::hook::{Flow, is_yes};
 use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
 use super::todo;
@@ -188,7 +188,7 @@ impl Asked {
         let (mut summary, mut instructions, mut label, mut replaces) = (None, None, None, None);
         control.hooked().ask("session_before_tree", fields, cancel, &mut |_, result| {
             let result = result.unwrap_or_default();
-            if result["cancel"] == true {
+            if is_yes(&result["cancel"]) {
                 is_cancelled = true;
                 return Flow::Stop;
             }

@@ -235,6 +235,11 @@ pub trait Ui: Send + Sync {
 
     fn problem(&self, problem: &Problem);
 
+    /// Tells the user something that he has to know, whether or not there is a screen.
+    fn tell(&self, severity: Severity, message: String) {
+        self.show(Change::Notify { message, severity });
+    }
+
     /// Takes the events that no run of the agent caused.
     fn event(&self, event: &Event<'_>) {
         let _ = event;

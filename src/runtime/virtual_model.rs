@@ -89,7 +89,7 @@ impl Services {
     ) -> Result<Route, StreamError> {
         let name = format!("The virtual model {}/{}", model.provider, model.id);
         let fail = |why: String| StreamError::new(ErrorKind::Provider, why);
-        let router = self.router(model).ok_or_else(|| fail(format!("{name} is not registered")))?;
+        let router = self.router(model)?;
         let mut fields = json!({"provider": model.provider, "id": model.id, "model": model,
             "thinkingLevel": request.thinking, "reason": request.occasion.name(), "messages": request.messages});
         let answer = request.messages.iter().rev().find_map(|message| match message {

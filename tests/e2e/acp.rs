@@ -9,7 +9,7 @@ mod sign_in;
 mod terminal;
 mod told;
 
-use crate::agent::World;
+use crate::agent::{Pi, World};
 use crate::server::{PATIENCE, Reply, Server, Step, gate};
 use pi::client::Client;
 use serde_json::{Value, json};
@@ -41,7 +41,10 @@ impl Editor {
     }
 
     fn start_as_it_is(world: &World, words: &str) -> Self {
-        let mut pi = world.pi().words("--mode acp").words(words);
+        Self::of(world.pi().words("--mode acp").words(words))
+    }
+
+    fn of(mut pi: Pi<'_>) -> Self {
         let command = pi.command().stderr(Stdio::null());
         let mut client = Client::spawn(command).expect("start pi");
         client.set_patience(PATIENCE);

@@ -113,7 +113,10 @@ fn a_prompt_is_refused() {
         &world,
         &hook("UserPromptSubmit", "", "grep -q secret && { echo 'has a secret' >&2; exit 2; }; exit 0"),
     );
-    world.pi().words("-p my-secret").run();
+    for form in ["-p", "--json"] {
+        let ran = world.pi().words(form).words("my-secret").run();
+        assert!(ran.stderr.contains("The prompt was not sent: has a secret"), "{}", ran.stderr);
+    }
     assert!(server.requests().is_empty());
 }
 

@@ -5,6 +5,8 @@ use crate::screen::{Screen, started};
 use crate::server::{Reply, Step, gate};
 use crate::world;
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
 
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
@@ -149,6 +151,23 @@ fn a_panic_of_a_worker_is_told_and_the_session_is_safe() {
     assert_eq!(status.code(), Some(1), "{raw}");
     assert!(raw.contains("panicked") && raw.contains("The session failed inside"), "{raw}");
     assert!(!server.requests().is_empty());
+    assert_eq!(world.processes_left(), [0u32; 0]);
+    assert_kept(&world, "remember me");
+}
+
+#[test]
+fn a_panic_of_a_worker_ends_rpc_mode() {
+    let (world, _server) = world([Reply::text("one"), Reply::text("two")]);
+    let mut pi = world.pi().words("--mode rpc --model mock/m1").env("PI_FAIL", "session.write:3:panic");
+    pi.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = pi.command().spawn().unwrap();
+    // It stays open.
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, r#"{{"type": "prompt", "message": "remember me"}}"#).unwrap();
+    let ran = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("panicked") && said.contains("The session failed inside"), "{said}");
     assert_eq!(world.processes_left(), [0u32; 0]);
     assert_kept(&world, "remember me");
 }

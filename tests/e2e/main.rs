@@ -86,8 +86,10 @@ mod rpc;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 #[cfg(feature = "extensions")]
+mod script_api;
 mod script_event;
 mod script_extension;
+mod script_session;
 mod sdk;
 mod session;
 #[cfg(feature = "interactive")]

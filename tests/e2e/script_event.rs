@@ -9,7 +9,7 @@ use std::fs;
 
 /// Runs prompts of print mode with an extension whose function has this body, which may `log` values. Gives what it
 /// has logged; none where no Node is.
-fn run(
+pub fn run(
     body: &str,
     replies: impl IntoIterator<Item = Reply>,
     words: &str,

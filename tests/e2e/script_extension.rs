@@ -242,6 +242,13 @@ export default function (pi) {
 			ctx.ui.notify(`refused: ${error.message}`);
 		}
 	} });
+	pi.registerCommand("choose", { handler: async (id, ctx) => {
+		try {
+			pi.registerVirtualModel({ provider: "mock", id, name: "New", route: () => ({}) });
+		} catch (error) {
+			ctx.ui.notify(`refused: ${error.message}`);
+		}
+	} });
 	pi.on("session_start", (_event, ctx) => ctx.ui.notify(`ready with ${pi.getMcpServers().map((one) => one.name)}`));
 }
 "#;
@@ -255,8 +262,12 @@ fn a_script_chooses_models_and_brings_servers() {
     let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
     client.set_patience(PATIENCE);
     assert_eq!(until(&mut client, "extension_ui_request")["message"], "ready with near");
-    for (name, said) in [("far", "changed: near,far"), ("a b", "refused: ")] {
-        client.request("prompt", json!({"message": format!("/bring {name}")})).unwrap();
+    for (line, said) in [
+        ("/bring far", "changed: near,far"),
+        ("/bring a b", "refused: "),
+        ("/choose m1", "refused: The virtual model mock/m1 has the name of a model that there is"),
+    ] {
+        client.request("prompt", json!({"message": line})).unwrap();
         let shown = until(&mut client, "extension_ui_request");
         assert!(shown["message"].as_str().unwrap().starts_with(said), "{shown}");
     }

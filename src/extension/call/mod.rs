@@ -6,9 +6,10 @@ mod session;
 mod tool;
 mod ui;
 
-use super::connection::{Answer, CALL_FAILED, CANCELLED, Connection};
+use super::connection::{CALL_FAILED, CANCELLED, Connection};
 use super::registration::{Registration, ServerEntry, changes_models};
-use super::{Extensions, Instance};
+use super::request::Answer;
+use super::{Extensions, Instance, provider};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS, METHOD_NOT_FOUND};
@@ -173,10 +174,13 @@ pub fn failed(why: impl std::fmt::Display) -> Failure {
 
 fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str, params: &Params) -> Answer {
     let fields = Value::Object(params.0.clone());
+    let mut faults = Vec::new();
     if method == "register" {
         check_servers(extensions, instance, &fields)
-            .and_then(|()| instance.register(&fields))
+            .and_then(|()| check_virtual_models(extensions, &fields))
             .map_err(|fault| Failure::new(INVALID_PARAMS, fault))?;
+        faults = instance.register(&fields);
+        extensions.report_faults(instance, &faults);
     } else {
         instance.unregister(&fields);
     }
@@ -184,7 +188,17 @@ fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str
         true => extensions.apply(instance),
         false => extensions.apply_known(instance),
     }
-    Ok(Value::Null)
+    match faults.is_empty() {
+        true => Ok(Value::Null),
+        false => Err(Failure::new(INVALID_PARAMS, faults.join("; "))),
+    }
+}
+
+/// Refuses virtual models that cannot be used, or have the name of another model.
+fn check_virtual_models(extensions: &Extensions, fields: &Value) -> Result<(), String> {
+    let Some(entries) = fields["virtualModels"].as_array() else { return Ok(()) };
+    let registry = extensions.state().about.services.registry.clone();
+    entries.iter().try_for_each(|entry| provider::virtual_model(entry, &registry).map(drop))
 }
 
 /// Refuses MCP servers that cannot be used, or whose names another extension has.
@@ -194,7 +208,7 @@ fn check_servers(extensions: &Extensions, instance: &Instance, fields: &Value) -
     };
     let path = instance.found.path.to_string_lossy();
     let known = control.registered_servers();
-    for ServerEntry { name, config } in Registration::read(fields)?.servers {
+    for ServerEntry { name, config } in Registration::read(fields).0.servers {
         let holder = known.iter().find(|known| known.name == name && known.extension_path != path);
         if let Some(holder) = holder {
             return Err(format!("The MCP server \"{name}\" is registered by {}", holder.extension_path));

@@ -3,7 +3,7 @@
 use super::{Answer, Call, Failure, INVALID_PARAMS, cancelled, failed, json_of, unknown};
 use crate::base::json::json;
 use crate::llm::message::Content;
-use crate::runtime::control::{Streaming, user_message};
+use crate::runtime::control::{Streaming, Taken, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::hook::{InputSource, custom_message};
 use crate::runtime::task::{self, Ask, Delivery, Task};
@@ -88,7 +88,7 @@ impl Call<'_> {
                 Ok(Value::Null)
             }
             "abort" => {
-                control.abort();
+                control.abort_work();
                 Ok(Value::Null)
             }
             "shutdown" => {
@@ -187,11 +187,15 @@ impl Call<'_> {
             ));
         }
         let expands = params.flag("expandPromptTemplates")?;
-        let looked = match expands {
+        let taken = match expands {
             true => self.control.take_input(text, images, InputSource::Extension, streaming, self.cancel),
-            false => Some((text, images)),
+            false => Taken::Goes(text, images),
         };
-        let Some((mut text, images)) = looked else { return Ok(Value::Null) };
+        let (mut text, images) = match taken {
+            Taken::Goes(text, images) => (text, images),
+            Taken::Handled => return Ok(Value::Null),
+            Taken::Aborted => return Err(cancelled()),
+        };
         if expands {
             text = self.control.expand(text).0;
         }
@@ -223,7 +227,7 @@ impl Call<'_> {
 
     /// Ends the run and has the session go on with another conversation.
     fn replace(&self, ask: Ask) -> Answer {
-        self.control.abort();
+        self.control.abort_work();
         self.on_session(ask)
     }
 

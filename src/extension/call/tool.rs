@@ -15,7 +15,7 @@ impl Call<'_> {
                 let all = control.tools().all();
                 let one = |(tool, active): &(Arc<dyn crate::agent::tool::Tool>, bool)| {
                     let info = tool.info();
-                    json!({
+                    let mut fields = json!({
                         "name": info.spec.name,
                         "label": info.label,
                         "description": info.spec.description,
@@ -28,7 +28,12 @@ impl Call<'_> {
                             "path": format!("builtin:{}", info.spec.name), "source": "builtin",
                             "scope": "temporary", "origin": "top-level",
                         })),
-                    })
+                    });
+                    if let Some(namespace) = &info.namespace {
+                        fields["namespace"] = json!({"name": namespace.name, "aliases": namespace.aliases,
+                            "description": namespace.description, "instructions": namespace.instructions});
+                    }
+                    fields
                 };
                 Ok(json!({"tools": all.iter().map(one).collect::<Vec<_>>()}))
             }
@@ -59,6 +64,7 @@ impl Call<'_> {
                         connection.offer("tool.progress", part);
                     }
                 };
+                let own_id = id.clone();
                 let (output, is_error) = match is_own {
                     true => control.execute_builtin(&id, name, &arguments, &progress, self.cancel),
                     false => control.begin_call(id, parent, name, arguments, self.cancel).run(&progress),
@@ -74,7 +80,8 @@ impl Call<'_> {
                         made.absorb(&output);
                     });
                 }
-                let mut result = json!({"content": output.content, "isError": is_error});
+                let mut result =
+                    json!({"toolCallId": own_id, "content": output.content, "isError": is_error});
                 let fields = [("details", output.details), ("structuredContent", output.structured)];
                 for (name, value) in fields {
                     if let Some(value) = value {

@@ -87,16 +87,46 @@ export function buildContextEntries(entries, leafId = entries.at(-1)?.id) {
 	return [branch[at], ...(kept >= 0 && kept < at ? branch.slice(kept, at) : []), ...branch.slice(at + 1)];
 }
 
+/** Roles whose content an edit of the context may replace; the value is true where it is a list of blocks. */
+const EDITABLE = new Map([["user", false], ["custom", false], ["assistant", true], ["toolResult", true]]);
+
+/** The messages of an entry, with the edit of the context that is aimed at it. */
+function edited(entry, edit) {
+	const messages = sessionEntryToContextMessages(entry);
+	if (!edit) return messages;
+	if (edit.replacement === null) return [];
+	const { content } = edit.replacement;
+	return messages.map((message) => {
+		if (!EDITABLE.has(message.role)) return message;
+		return { ...message, content: EDITABLE.get(message.role) && typeof content === "string" ? [{ type: "text", text: content }] : content };
+	});
+}
+
+/** The entries that the context at `leafId` is made of, each with its messages; model and thinking level that hold there. */
+export function buildSessionProjection(entries, leafId = entries.at(-1)?.id) {
+	const context = buildContextEntries(entries, leafId);
+	const edits = new Map(context.filter((entry) => entry.type === "context_edit").map((entry) => [entry.targetId, entry]));
+	// Of several compactions the last one counts, which is the first of these entries.
+	const messagesOf = (entry, index) => (entry.type === "compaction" && index > 0 ? [] : edited(entry, edits.get(entry.id)));
+	const projected = context.map((sourceEntry, index) => ({ sourceEntry, messages: messagesOf(sourceEntry, index) }));
+	return { entries: projected, messages: projected.flatMap((entry) => entry.messages), ...settingsOf(branchOf(entries, leafId)) };
+}
+
+/** Thinking level and model at the end of a branch: those that were chosen, or answered, last. */
+function settingsOf(branch) {
+	let [thinkingLevel, model] = ["off", null];
+	for (const entry of branch) {
+		if (entry.type === "thinking_level_change") thinkingLevel = entry.thinkingLevel;
+		else if (entry.type === "model_change") model = { provider: entry.provider, modelId: entry.modelId };
+		else if (entry.type === "message" && entry.message.role === "assistant") model = { provider: entry.message.provider, modelId: entry.message.model };
+	}
+	return { thinkingLevel, model };
+}
+
 /** Messages, model and thinking level that hold at `leafId`. */
 export function buildSessionContext(entries, leafId) {
-	const context = buildContextEntries(entries, leafId);
-	const model = context.findLast((entry) => entry.type === "model_change");
-	const level = context.findLast((entry) => entry.type === "thinking_level_change");
-	return {
-		messages: context.flatMap(sessionEntryToContextMessages),
-		thinkingLevel: level?.thinkingLevel ?? "off",
-		model: model ? { provider: model.provider, modelId: model.modelId } : null,
-	};
+	const { entries: _, ...context } = buildSessionProjection(entries, leafId);
+	return context;
 }
 
 /** Entries as a tree: `{ entry, children, label }` of every root. */

@@ -1,8 +1,8 @@
 // One extension: what it registers, and the `pi` and `ctx` that it is given.
 
-import { spawn } from "node:child_process";
 import { environment } from "./environment.mjs";
 import { runHandlers, Streaming } from "./events.mjs";
+import { exec } from "./exec.mjs";
 import { getKeybindings } from "./keys.mjs";
 import { modelRegistry, sessionManager } from "./mirror.mjs";
 import { AssistantMessageEventStream, normalizeContext, parseStreamingJson } from "./pi-ai.mjs";
@@ -39,49 +39,32 @@ function streamOf(promise) {
 	return stream;
 }
 
-/** Runs a program with its output kept, as a group that ends together. */
-function exec(command, args = [], { cwd = environment.cwd, timeout, signal, maxBuffer = Infinity, env } = {}) {
-	return new Promise((done) => {
-		const child = spawn(command, args, { cwd, env: env ? { ...process.env, ...env } : process.env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-		const output = { stdout: "", stderr: "" };
-		let killed = false;
-		let truncated = false;
-		const end = () => {
-			killed = true;
-			try {
-				process.kill(-child.pid, "SIGTERM");
-				setTimeout(() => {
-					if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, "SIGKILL");
-				}, 2000).unref();
-			} catch {
-				// It has ended already.
-			}
-		};
-		const timer = timeout > 0 ? setTimeout(end, timeout) : undefined;
-		if (signal?.aborted) end();
-		signal?.addEventListener("abort", end, { once: true });
-		for (const name of ["stdout", "stderr"]) {
-			child[name].setEncoding("utf8");
-			child[name].on("data", (chunk) => {
-				if (output[name].length + chunk.length > maxBuffer) {
-					truncated = true;
-					end();
-				} else output[name] += chunk;
-			});
-		}
-		const finish = (code, message = "") => {
-			clearTimeout(timer);
-			signal?.removeEventListener("abort", end);
-			done({ stdout: output.stdout, stderr: output.stderr + message, code, killed, ...(truncated && { truncated }) });
-		};
-		child.on("error", (error) => finish(1, error.message));
-		child.on("close", (code) => finish(code ?? (killed ? 143 : 0)));
-	});
+/** What a captured `pi` or `ctx` throws when its session has been left. */
+class StaleError extends Error {
+	constructor() {
+		super("this pi or ctx is of a session that was replaced or reloaded: use the ctx that withSession is given, and what the factory is given for the new session");
+	}
 }
 
+/** `target` as one extension has it: not ready while the extension is loaded, out of reach once its session is left. */
+const seenBy = (extension, target) =>
+	new Proxy(target, {
+		get(_, name) {
+			if (extension.isRetired) throw (extension.stale ??= new StaleError());
+			if (name === "ready" && extension.isLoading) return false;
+			const value = target[name];
+			return typeof value === "function" ? value.bind(target) : value;
+		},
+	});
+
 export class Extension {
-	constructor({ id, path, args, sourceInfo }, peer, mirror) {
-		Object.assign(this, { id, path, args, sourceInfo, peer, mirror });
+	/** `current` gives the extension that has its id now: another one in each session. */
+	constructor(instance, peer, mirror, current) {
+		const { id, path, args, sourceInfo } = instance;
+		Object.assign(this, { instance, id, path, args, sourceInfo, current, wire: peer, known: mirror });
+		this.isLoading = true;
+		this.peer = seenBy(this, peer);
+		this.mirror = seenBy(this, mirror);
 		this.handlers = new Map();
 		this.tools = new Map();
 		this.commands = new Map();
@@ -97,14 +80,20 @@ export class Extension {
 		this.transformers = [];
 		this.drawn = new Map();
 		this.streaming = new Streaming();
-		this.screen = new Screen(peer, mirror, id);
+		this.screen = new Screen(this.peer, this.mirror, id);
 		this.screen.subscribe = (event) => this.register({ events: [event] });
 		this.ui = this.screen.createUi();
 		this.base = this.createContext();
 		this.api = this.createApi();
 	}
 
-	/** What has been registered so far, for the answer to `initialize`. */
+	/** Its session is left: its handlers are not called any more, and it reaches nothing. */
+	retire() {
+		this.screen.clear();
+		this.isRetired = true;
+	}
+
+	/** What has been registered so far, for the answer to `initialize` or `renew`. */
 	registration() {
 		return {
 			id: this.id,
@@ -133,8 +122,10 @@ export class Extension {
 		return events;
 	}
 
+	/** The providers that say something. */
 	describeProviders() {
-		return Array.from(this.providers, ([name, config]) => describeProvider(name, config));
+		const all = Array.from(this.providers, ([name, config]) => describeProvider(name, config));
+		return all.filter(({ name: _, ...fields }) => Object.values(fields).some((value) => value !== undefined));
 	}
 
 	renderers() {
@@ -144,6 +135,11 @@ export class Extension {
 	/** Tells pi of what is registered after the start. */
 	register(fields) {
 		if (this.mirror.ready) this.screen.change("register", fields);
+	}
+
+	/** As `register`, for what pi may refuse: the caller is to see why. */
+	registerNow(fields) {
+		if (this.mirror.ready) this.peer.ask("register", { extension: this.id, ...fields });
 	}
 
 	unregister(fields) {
@@ -156,11 +152,17 @@ export class Extension {
 		return { ...fields, ...(prepareArguments && { prepares: true }), ...(renders.length > 0 && { renders }) };
 	}
 
+	/** A tool as the reference lists it. */
+	toolInfo({ name, description, parameters, promptGuidelines, exposure, namespace, annotations, sourceInfo }) {
+		const { reachesTools } = this.tools.get(name) ?? {};
+		return { name, description, parameters, promptGuidelines, ...(reachesTools && { reachesTools }), exposure, ...(namespace && { namespace }), annotations, sourceInfo };
+	}
+
 	/** A call that changes something: what is mirrored is asked for again. */
 	change(method, params) {
 		if (!this.mirror.ready) throw new Error(`${method} cannot be called while extensions are loaded; call it in a handler, for instance of session_start`);
 		this.mirror.touch();
-		return this.peer.call(method, { extension: this.id, ...params }).finally(() => this.mirror.touch());
+		return this.peer.call(method, { extension: this.id, ...params }).finally(() => this.known.touch());
 	}
 
 	/** As `change`, where the interface gives nothing back: a failure is reported, with the name of the method as the reference has it. */
@@ -172,7 +174,7 @@ export class Extension {
 	/** Reports an error of the extension at an event, or at something else. */
 	fail(event, error) {
 		console.error(error?.stack ?? error);
-		this.peer.call("log", { extension: this.id, level: "error", event, message: describe(error) }).catch(() => {});
+		this.wire.call("log", { extension: this.id, level: "error", event, message: describe(error) }).catch(() => {});
 	}
 
 	ask(method, params) {
@@ -227,7 +229,8 @@ export class Extension {
 				return isInRun() ? signal : undefined;
 			},
 		};
-		return Object.create(this.base, { ...Object.getOwnPropertyDescriptors(own), ...Object.getOwnPropertyDescriptors(extra) });
+		const parts = [this.base, own, extra].map((part) => Object.getOwnPropertyDescriptors(part));
+		return Object.defineProperties({}, Object.assign({}, ...parts));
 	}
 
 	toolContext(signal, toolCallId) {
@@ -238,8 +241,9 @@ export class Extension {
 				return extension.ask("tools.list").tools.filter((tool) => tool.active);
 			},
 			executeTool: async (name, args, options = {}) => {
-				const { isError, ...result } = await runTool(this, { toolCallId, name, arguments: args }, options.signal ?? signal, options.onUpdate);
-				return { result, isError: isError ?? false };
+				const begun = performance.now();
+				const { isError = false, toolCallId: own, ...result } = await runTool(this, { toolCallId, name, arguments: args }, options.signal ?? signal, options.onUpdate);
+				return { toolCall: { type: "toolCall", id: own, name, arguments: args }, result, isError, durationMs: Math.round(performance.now() - begun) };
 			},
 		});
 	}
@@ -248,8 +252,8 @@ export class Extension {
 		const replace = async (method, params, withSession) => {
 			const { cancelled = false, ...rest } = (await this.change(method, params)) ?? {};
 			if (cancelled) return { cancelled };
-			this.mirror.forget();
-			await withSession?.(this.commandContext(signal));
+			this.known.forget();
+			await withSession?.(this.current().commandContext(signal));
 			return { cancelled, ...rest };
 		};
 		return this.context(signal, {
@@ -296,8 +300,8 @@ export class Extension {
 			getFlag: (name) => {
 				const flag = this.flags.get(name);
 				if (!flag) return undefined;
-				const given = this.mirror.ready ? this.ask("flags.get", { name }).value : environment.flags[name];
-				return given ?? flag.default;
+				// While it is loaded, the command line is not known to mean it.
+				return (this.mirror.ready ? this.ask("flags.get", { name }).value : undefined) ?? flag.default;
 			},
 			registerMessageRenderer: (customType, renderer) => {
 				this.messageRenderers.set(customType, renderer);
@@ -326,8 +330,9 @@ export class Extension {
 				this.unregister({ providers: [name] });
 			},
 			registerVirtualModel: (model) => {
+				this.registerNow({ virtualModels: [describeVirtual(model)] });
 				this.virtualModels.set(`${model.provider}/${model.id}`, model);
-				this.register({ virtualModels: [describeVirtual(model)] });
+				this.mirror.touch();
 			},
 			unregisterVirtualModel: (provider, id) => {
 				this.virtualModels.delete(`${provider}/${id}`);
@@ -341,7 +346,7 @@ export class Extension {
 			setLabel: (entryId, label) => this.post("session.setLabel", { entryId, label }),
 			exec,
 			getActiveTools: () => [...this.ask("tools.active").names],
-			getAllTools: () => this.ask("tools.list").tools,
+			getAllTools: () => this.ask("tools.list").tools.map((tool) => this.toolInfo(tool)),
 			setActiveTools: (names) => this.post("tools.setActive", { names }),
 			getCommands: () => this.ask("commands.list").commands,
 			getSettings: () => this.ask("settings.get"),
@@ -349,8 +354,7 @@ export class Extension {
 			getThinkingLevel: () => this.mirror.state(this.id).thinkingLevel,
 			setThinkingLevel: (level) => this.post("models.setThinkingLevel", { level }),
 			registerMcpServer: (name, config) => {
-				// pi may refuse it, and the caller is to see why.
-				if (this.mirror.ready) this.peer.ask("register", { extension: this.id, mcpServers: [{ name, config }] });
+				this.registerNow({ mcpServers: [{ name, config }] });
 				this.mcpServers.set(name, config);
 				this.mirror.touch();
 			},
@@ -508,8 +512,8 @@ export class Extension {
 	}
 
 	announceProvider(name) {
-		const config = this.providers.get(name);
-		if (config) this.register({ providers: [describeProvider(name, config)] });
+		const providers = this.describeProviders().filter((provider) => provider.name === name);
+		if (providers.length > 0) this.register({ providers });
 	}
 
 	/** Asks for the models of every provider that finds them out. What takes longer is registered when it comes. */

@@ -92,7 +92,7 @@ function loading() {
  * it is loaded.
  */
 async function load(instance) {
-	const extension = new Extension(instance, peer, mirror);
+	const extension = create(instance);
 	lastExtension = instance.id;
 	const registration = start(extension);
 	const answer = await Promise.race([registration, idle(Math.max(idleLeft, IDLE_MIN))]);
@@ -101,6 +101,17 @@ async function load(instance) {
 	idleLeft = 0;
 	whenAnswered.push(async () => peer.call("loaded", (await registration)()).catch(() => {}));
 	return () => ({ id: instance.id, loading: true });
+}
+
+const create = (instance) => new Extension(instance, peer, mirror, () => extensions.get(instance.id));
+
+/** Has extensions begin anew for another session, as the reference does: what they registered for the one before has no part in it. */
+async function renew({ extensions: ids }) {
+	const former = ids.map((id) => extensions.get(id)).filter(Boolean);
+	for (const extension of former) extension.retire();
+	const registrations = [];
+	for (const { instance } of former) registrations.push(await start(create(instance)));
+	return { extensions: registrations.map((registration) => registration()) };
 }
 
 async function start(extension) {
@@ -141,8 +152,9 @@ const whenAnswered = [];
 
 /** Once pi knows what is registered, it answers questions. */
 function answered(method) {
-	if (method !== "initialize") return;
+	if (method !== "initialize" && method !== "renew") return;
 	mirror.ready = true;
+	for (const extension of extensions.values()) extension.isLoading = false;
 	for (const run of [...mirror.whenReady.splice(0), ...whenAnswered.splice(0)]) run();
 }
 
@@ -179,17 +191,36 @@ const SILENT = new Set(["command.run", "shortcut.run"]);
 
 const failure = (code, message) => Object.assign(new Error(message), { rpcCode: code });
 
+/** Commands that are running. */
+const commands = new Set();
+/** Milliseconds for what a command does after a reload. */
+const REST_MS = 250;
+
+/** A command that asked for a reload goes on before this process ends: behind it, other extensions are loaded elsewhere. */
+async function leave() {
+	for (const extension of extensions.values()) extension.retire();
+	if (peer.release("session.reload") === 0) return null;
+	await Promise.race([Promise.allSettled(commands), new Promise((done) => setTimeout(done, REST_MS))]);
+	return null;
+}
+
 async function handle(method, params, signal, id) {
 	mirror.touch();
 	if (method === "initialize") return initialize(params);
-	if (method === "shutdown") return null;
+	if (method === "renew") return renew(params);
+	if (method === "shutdown") return leave();
 	const run = METHODS[method];
 	if (!run) throw failure(-32601, `no method ${method}`);
 	const extension = extensions.get(params.extension);
 	if (!extension) throw failure(-32602, `no extension ${params.extension}`);
 	lastExtension = extension.id;
 	readKeybindings(extension);
-	const result = await run(extension, params, signal, id);
+	const running = run(extension, params, signal, id);
+	if (method === "command.run") {
+		commands.add(running);
+		Promise.resolve(running).catch(() => {}).finally(() => commands.delete(running));
+	}
+	const result = await running;
 	return SILENT.has(method) ? null : result;
 }
 
@@ -218,8 +249,12 @@ function notify(method, params) {
 }
 
 // An extension that fails in a timer or a promise of its own takes no other with it.
+const told = new WeakSet();
 for (const event of ["uncaughtException", "unhandledRejection"]) {
 	process.on(event, (error) => {
+		// A timer of a session that was left throws the same error again and again.
+		if (error instanceof Error && told.has(error)) return;
+		if (error instanceof Error) told.add(error);
 		console.error(error?.stack ?? error);
 		peer.call("log", { extension: lastExtension, level: "error", message: describe(error) }).catch(() => {});
 	});

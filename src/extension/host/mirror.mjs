@@ -3,7 +3,7 @@
 // A question blocks until pi has answered; the answer then holds until the next message from pi,
 // and for `FRESH_MS` at most, since timers of extensions ask without any message.
 
-import { branchOf, buildContextEntries, buildSessionContext, treeOf } from "./conversation.mjs";
+import { branchOf, buildContextEntries, buildSessionContext, buildSessionProjection, treeOf } from "./conversation.mjs";
 import { unsupported } from "./missing.mjs";
 
 const FRESH_MS = 20;
@@ -110,9 +110,7 @@ export function sessionManager(mirror, extension) {
 		getTree: () => treeOf(entries()),
 		buildContextEntries: () => buildContextEntries(entries(), mirror.leafId),
 		buildSessionContext: () => buildSessionContext(entries(), mirror.leafId),
-		buildSessionProjection: () => {
-			throw unsupported("sessionManager.buildSessionProjection");
-		},
+		buildSessionProjection: () => buildSessionProjection(entries(), mirror.leafId),
 	};
 }
 

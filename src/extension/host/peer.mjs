@@ -112,6 +112,16 @@ export class Peer {
 		return answer.result;
 	}
 
+	/** Ends the waiting for answers to `method`, as if they had come empty. Gives how many there were. */
+	release(method) {
+		const calls = [...this.calls].filter(([, call]) => call.method === method);
+		for (const [id, call] of calls) {
+			this.calls.delete(id);
+			call.settle({ result: null });
+		}
+		return calls.length;
+	}
+
 	/** Settles an answer at once; a request or notification joins the backlog. */
 	take(line) {
 		if (line === null) {

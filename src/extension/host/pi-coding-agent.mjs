@@ -8,7 +8,7 @@ import { theme } from "./theme.mjs";
 import { wrapTextWithAnsi } from "./text.mjs";
 
 export {
-	buildContextEntries, buildSessionContext, convertToLlm, estimateTokens, getLatestCompactionEntry, parseFrontmatter, serializeConversation,
+	buildContextEntries, buildSessionContext, buildSessionProjection, convertToLlm, estimateTokens, getLatestCompactionEntry, parseFrontmatter, serializeConversation,
 	sessionEntryToContextMessages, stripFrontmatter,
 } from "./conversation.mjs";
 export { CustomEditor } from "./editor.mjs";

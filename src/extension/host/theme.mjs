@@ -103,7 +103,7 @@ export class Theme {
 	}
 }
 
-const NONE = { name: undefined, colors: {}, colorMode: "truecolor" };
+const NONE = { name: "system", colors: {}, colorMode: "truecolor" };
 let current = () => NONE;
 
 /** The theme of the interface. */

@@ -49,6 +49,13 @@ export class Screen {
 		return undefined;
 	}
 
+	/** Takes everything away, without telling pi, which has done so. */
+	clear() {
+		for (const id of [...this.components.keys()]) this.unmount(id);
+		this.listeners.clear();
+		this.completers.clear();
+	}
+
 	redraw() {
 		if (this.redrawing) return;
 		this.redrawing = true;

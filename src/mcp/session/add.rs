@@ -135,12 +135,11 @@ impl Mcp {
             let mut commands: Vec<Arc<dyn SlashCommand>> = vec![Arc::new(Slash::new(self.this.clone()))];
             commands.extend(self.prompts(&servers));
             let addition = Addition { tools, commands, sections, arranger, source, ..Addition::default() };
-            let problems = self.control.set_addition(owner(), addition);
+            self.control.set_addition(owner(), addition);
             drop(inside);
             if prompts_changed && let Some(ui) = self.control.ui() {
                 ui.show(Change::Resources);
             }
-            problems.into_iter().for_each(|problem| self.tell_once(format!("MCP: {problem}")));
         } else {
             drop(inside);
         }

@@ -423,7 +423,7 @@ fn take_folders(control: &Control, files: &Files, folders: &[PathBuf]) {
     let text = format!("The workspace has more folders, besides the working folder:{}", list.concat());
     let sections = vec![("workspace_folders".to_owned(), text)];
     // A section is never refused.
-    let _ = control.set_addition(owner, Addition { sections, ..Addition::default() });
+    control.set_addition(owner, Addition { sections, ..Addition::default() });
 }
 
 /// Sends the commands of pi, of extensions, templates and skills to the editor.

@@ -11,7 +11,7 @@ use super::update::Updates;
 use crate::base::json::json;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
-use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::control::{Taken, Ticket, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::hook::InputSource;
 use crate::runtime::session::Session;
@@ -148,8 +148,11 @@ fn answer(
         Ok(())
     });
     let taken = taken.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
-    let (Some((mut text, images)), Some(ticket)) = (taken, ticket) else {
-        return if has_answer { stop_reason(session, &cancel) } else { Ok("end_turn") };
+    let (mut text, images, ticket) = match (taken, ticket) {
+        (Taken::Goes(text, images), Some(ticket)) => (text, images, ticket),
+        (Taken::Aborted, _) => return Ok("cancelled"),
+        _ if has_answer => return stop_reason(session, &cancel),
+        _ => return Ok("end_turn"),
     };
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {

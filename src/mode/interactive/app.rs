@@ -17,7 +17,7 @@ use super::status::Status;
 use super::view::View;
 use super::work::{self, Job};
 use crate::base::thread::Thread;
-use crate::runtime::control::{Begin, Control, Streaming, user_message};
+use crate::runtime::control::{Begin, Control, Streaming, Taken, user_message};
 use crate::runtime::hook::InputSource;
 use crate::runtime::image::named;
 use crate::runtime::session::Session;
@@ -26,6 +26,7 @@ use crate::tui::line::Line;
 use crate::tui::theme::Role;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Prompts of a conversation that are kept in the editor's history.
 const PROMPTS: usize = 100;
@@ -212,6 +213,11 @@ impl App {
             return self.send(text, images, streaming);
         }
         let (control, feed) = (self.control.clone(), self.threads.feed.clone());
+        let activity = &mut self.status.activity;
+        let shows_wait = is_looked_at && !activity.is_busy() && control.added_command(&text).is_none();
+        if shows_wait {
+            activity.other = Some(("Waiting for extensions", Instant::now()));
+        }
         self.begin_thread("input", move || {
             let cancel = control.root().child();
             if names_images {
@@ -228,8 +234,15 @@ impl App {
                 return feed.effect(Effect::Send { text, images, streaming });
             }
             let source = InputSource::Interactive;
-            if let Some((text, images)) = control.take_input(text, images, source, Some(streaming), &cancel) {
-                feed.effect(Effect::Send { text, images, streaming });
+            let typed = text.clone();
+            let taken = control.take_input(text, images, source, Some(streaming), &cancel);
+            if shows_wait {
+                feed.effect(Effect::Busy(None));
+            }
+            match taken {
+                Taken::Goes(text, images) => feed.effect(Effect::Send { text, images, streaming }),
+                Taken::Handled => {}
+                Taken::Aborted => feed.effect(Effect::GiveBack(typed)),
             }
         });
     }

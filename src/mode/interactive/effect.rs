@@ -56,6 +56,8 @@ pub enum Effect {
         reason: String,
         typed: String,
     },
+    /// Puts a prompt that was aborted before it was sent back into the editor.
+    GiveBack(String),
     /// Found files of the project, for completion.
     ListFiles {
         listing: u64,

@@ -302,7 +302,7 @@ fn interrupt(app: &mut App, now: Instant) {
         app.control.abort();
         return;
     }
-    if app.status.activity.is_busy() || !app.control.is_idle() {
+    if app.status.activity.is_busy() || !app.control.is_idle() || app.control.waits_for_handlers() {
         app.take_back();
         app.control.abort();
         return;

@@ -61,7 +61,7 @@ mod view;
 mod viewer;
 mod work;
 
-use super::exit::{DONE, EndsChildren, FAILED};
+use super::exit::{DONE, EndsChildren, EndsInPanic, FAILED};
 use super::report;
 use super::signal::Watch;
 use crate::base::thread::Thread;
@@ -139,17 +139,6 @@ pub fn keys() -> String {
     keymap::defaults().reference()
 }
 
-/// Ends the program if the session's thread panics: nobody would answer any more.
-struct Fails(CancelToken);
-
-impl Drop for Fails {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.cancel();
-        }
-    }
-}
-
 /// Runs the interactive mode until the user leaves. Returns the exit code.
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
@@ -176,9 +165,9 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     control.set_approver(Arc::new(ByScreen(feed.clone())));
     control.set_ui(Arc::new(OnFeed::new(feed.clone())));
     let worker = {
-        let (feed, fails) = (feed.clone(), Fails(cancel.clone()));
+        let (feed, guard) = (feed.clone(), EndsInPanic(cancel.clone()));
         let work = move || {
-            let _fails = fails;
+            let _guard = guard;
             work::work(session, &waiting, &feed)
         };
         Thread::named("session").start(work).map_err(start)?

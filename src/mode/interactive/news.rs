@@ -189,6 +189,9 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
                 command::run(app, "/login");
             }
         }
+        Effect::GiveBack(typed) => {
+            app.composer.take_back(std::iter::once(typed));
+        }
         Effect::ListFiles { listing, found, is_first, is_whole } => {
             if app.composer.files.take(listing, found, is_first, is_whole) {
                 complete::offer_files(app);

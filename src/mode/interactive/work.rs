@@ -40,6 +40,9 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Ses
 /// Sends a prompt to the model. A prompt that could not be sent goes back into the editor.
 pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     Box::new(move |session, feed| {
+        if ticket.cancel.is_cancelled() {
+            return feed.effect(Effect::GiveBack(typed));
+        }
         let mut is_accepted = false;
         let asked = session.ask(ticket, message, &mut || is_accepted = true, &mut listener(feed));
         // Events say what fails later.

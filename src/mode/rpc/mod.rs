@@ -26,7 +26,7 @@ mod setting;
 mod shape;
 mod ui;
 
-use super::exit::{self, EndsChildren};
+use super::exit::{self, EndsChildren, EndsInPanic};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
@@ -80,8 +80,12 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     control.set_approver(Arc::new(DialogApprover(dialog.clone())));
     control.set_ui(Arc::new(RpcUi(dialog.clone())));
     let worker = {
-        let output = output.clone();
-        Thread::named("session").start(move || server::work(session, &waiting, &output)).map_err(start)?
+        let (output, guard) = (output.clone(), EndsInPanic(cancel.clone()));
+        let work = move || {
+            let _guard = guard;
+            server::work(session, &waiting, &output)
+        };
+        Thread::named("session").start(work).map_err(start)?
     };
     let (alive, all_over) = bounded::<()>(0);
     let server = Server {

@@ -7,7 +7,7 @@ use crate::base::json::json;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::AgentMessage;
-use crate::runtime::control::{Begin, Streaming, Ticket, user_message};
+use crate::runtime::control::{Begin, Streaming, Taken, Ticket, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::event_json::Line;
 use crate::runtime::hook::InputSource;
@@ -41,8 +41,9 @@ fn looked_at(
         let Prompt { text, images } = prompt;
         let root = with.control.root().clone();
         match with.control.take_input(text, images, InputSource::Rpc, streaming, &root) {
-            Some((text, images)) => then(&with, Prompt { text, images }, reply),
-            None => reply.data(Begun::Handled),
+            Taken::Goes(text, images) => then(&with, Prompt { text, images }, reply),
+            Taken::Handled => reply.data(Begun::Handled),
+            Taken::Aborted => reply.fail("The prompt was aborted before it was sent"),
         }
     });
 }

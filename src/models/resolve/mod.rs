@@ -134,25 +134,25 @@ pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Re
     // A session that used the faux provider may continue with it.
     let named = |provider: &str| provider == FAUX || usable(provider);
     let mut lost = None;
-    if let Some((provider, id)) = start.session {
+    for (whose, model) in [("session's", start.session), ("default", start.saved)] {
+        let Some((provider, id)) = model else { continue };
         let provider = provider_id(provider);
-        match registry.find(provider, id) {
-            Some(model) if named(provider) => return choice(model, None, None),
-            Some(_) => lost = Some(format!("{provider}/{id}: there is no key for {provider}")),
-            None => lost = Some(format!("{provider}/{id}: there is no such model now")),
-        }
+        let why = match registry.find(provider, id) {
+            Some(model) if named(provider) => {
+                return choice(model.clone(), None, lost.map(|lost| replaced(lost, &model)));
+            }
+            Some(_) => format!("there is no key for {provider}"),
+            None => "there is no such model now".to_owned(),
+        };
+        lost.get_or_insert_with(|| format!("The {whose} model cannot be used, {provider}/{id}: {why}."));
     }
-    let saved = start.saved.map(|(provider, id)| (provider_id(provider), id));
-    let saved = saved.filter(|(provider, _)| named(provider));
-    let saved = saved.and_then(|(provider, id)| registry.find(provider, id));
-    let Some(model) = saved.or_else(|| first_usable(registry, usable)) else {
-        return Ok(None);
-    };
-    let warning = lost.map(|lost| {
-        let now = format!("{}/{}", model.provider, model.id);
-        format!("The session's model cannot be used, {lost}. Using {now}.")
-    });
+    let Some(model) = first_usable(registry, usable) else { return Ok(None) };
+    let warning = lost.map(|lost| replaced(lost, &model));
     choice(model, None, warning)
+}
+
+fn replaced(lost: String, by: &Model) -> String {
+    format!("{lost} Using {}/{}.", by.provider, by.id)
 }
 
 fn first_usable(registry: &Registry, usable: Usable<'_>) -> Option<Arc<Model>> {

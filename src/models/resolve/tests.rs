@@ -388,9 +388,15 @@ fn the_first_model_of_a_session() {
 
     let saved = Start { saved: Some(("openrouter", "openrouter/auto")), ..none };
     check_initial(&KEYS, &saved, Some("openrouter/openrouter/auto"), None);
-    check_initial(&["anthropic"], &saved, Some("anthropic/claude-opus-5-5"), None);
+    let opus = "anthropic/claude-opus-5-5";
     let gone = Start { saved: Some(("anthropic", "gone")), ..none };
-    check_initial(&KEYS, &gone, Some("anthropic/claude-opus-5-5"), None);
+    for (start, lost) in [
+        (&saved, "openrouter/openrouter/auto: there is no key for openrouter"),
+        (&gone, "anthropic/gone: there is no such model now"),
+    ] {
+        let warning = format!("The default model cannot be used, {lost}. Using {opus}.");
+        check_initial(&["anthropic"], start, Some(opus), Some(&warning));
+    }
 
     let (scoped, _) = scope(&registry(), &usable, &["haiku:low", "sonnet:high"]);
     let scope_only = Start { scope: &scoped, ..none };

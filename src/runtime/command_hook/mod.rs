@@ -9,7 +9,7 @@ mod verdict;
 use super::control::{Control, WeakControl, user_message};
 use super::hook::{Fold, Hooks};
 use super::service;
-use super::ui::{Change, Dialog, Problem, Severity, YES};
+use super::ui::{Dialog, Problem, Severity, YES};
 use crate::base::cancel::CancelToken;
 use crate::base::executable;
 use crate::base::json::json;
@@ -224,7 +224,7 @@ impl Asked<'_> {
         texts.extend(verdict.block.take());
         texts.append(&mut verdict.context);
         if verdict.stop.is_some() {
-            self.control.abort();
+            self.control.abort_work();
         }
         if texts.is_empty() {
             return None;
@@ -354,7 +354,7 @@ impl Asked<'_> {
 
     fn tell(&self, severity: Severity, message: String) {
         if let Some(ui) = self.control.ui() {
-            ui.show(Change::Notify { message, severity });
+            ui.tell(severity, message);
         }
     }
 

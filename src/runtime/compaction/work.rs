@@ -10,7 +10,7 @@ use crate::llm::message::{Block, Content, Usage, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
 use crate::runtime::event::Reason;
-use crate::runtime::hook::Flow;
+use crate::runtime::hook::{Flow, is_yes};
 use crate::runtime::summary::{Failure, Summarizer, Summary, Task};
 use crate::session::Notice;
 use crate::session::compaction::{
@@ -129,7 +129,7 @@ impl Compactor<'_> {
         let (mut is_cancelled, mut given) = (false, None);
         self.control.hooked().ask("session_before_compact", fields, self.cancel, &mut |_, result| {
             let mut result = result.unwrap_or_default();
-            is_cancelled |= result["cancel"] == true;
+            is_cancelled |= is_yes(&result["cancel"]);
             if let Some(made) = result.get_mut("compaction").filter(|made| made.is_object()) {
                 given = serde_json::from_value(made.take()).ok();
             }

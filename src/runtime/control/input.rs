@@ -17,12 +17,22 @@ use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+/// What has become of a prompt that others have looked at.
+pub enum Taken {
+    /// It goes on as they left it.
+    Goes(String, Vec<Block>),
+    /// It is dealt with.
+    Handled,
+    /// The wait for them was aborted.
+    Aborted,
+}
+
 impl Control {
-    /// Replaces what `owner` adds to the session, from the next request on. Gives what cannot be had, and why.
-    pub fn set_addition(&self, owner: Owner, addition: Addition) -> Vec<String> {
+    /// Replaces what `owner` adds to the session, from the next request on.
+    pub fn set_addition(&self, owner: Owner, addition: Addition) {
         let mut state = self.state();
         let before = state.tools.clone();
-        let problems = state.set_addition(owner, addition);
+        state.set_addition(owner, addition);
         let specs =
             |tools: &[Arc<dyn Tool>]| tools.iter().map(|tool| tool.info().spec.clone()).collect::<Vec<_>>();
         let is_other = specs(&before) != specs(&state.tools);
@@ -30,7 +40,6 @@ impl Control {
         if is_other && let Some(ui) = self.ui() {
             ui.show(Change::Tools);
         }
-        problems
     }
 
     /// Takes away what `owner` added.
@@ -45,7 +54,7 @@ impl Control {
 
     /// The MCP servers that extensions bring.
     pub fn registered_servers(&self) -> Vec<RegisteredServer> {
-        self.state().additions.servers().cloned().collect()
+        self.state().additions.servers().into_iter().cloned().collect()
     }
 
     /// Parts that propose texts for the editor.
@@ -84,8 +93,7 @@ impl Control {
             let limit = self.config().settings.number("ask.timeoutSeconds");
             let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let addition = ask::addition(ui.clone(), limit);
-            // A tool of the program itself is never refused.
-            let _ = self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, addition);
+            self.set_addition(Owner { rank: OWN, name: ask::NAME.into() }, addition);
         }
         *self.0.ui.lock().unwrap_or_else(PoisonError::into_inner) = Some(ui);
         if self.is_planning() {
@@ -114,14 +122,40 @@ impl Control {
     /// Begins a wait for handlers that are being started. From now on an abort ends it.
     pub fn begin_settling(&self) -> CancelToken {
         let cancel = self.0.root.child();
-        self.state().asides.push(cancel.clone());
+        self.state().waits.push(cancel.clone());
         cancel
+    }
+
+    /// Waits for handlers outside of a run, until `cancel` is cancelled or the user aborts.
+    pub(crate) fn wait_for_handlers<T>(
+        &self,
+        cancel: &CancelToken,
+        wait: impl FnOnce(&CancelToken) -> T,
+    ) -> T {
+        let cancel = cancel.child();
+        self.state().waits.push(cancel.clone());
+        let done = wait(&cancel);
+        self.state().waits.retain(|known| !known.is(&cancel));
+        done
+    }
+
+    /// True while something waits for handlers that an abort would end.
+    pub fn waits_for_handlers(&self) -> bool {
+        !self.state().waits.is_empty()
     }
 
     /// Waits a moment for handlers that are being started.
     pub fn settle_hooks(&self, begun: &CancelToken) {
         self.hooked().0.iter().for_each(|hooks| hooks.settle(begun));
-        self.state().asides.retain(|aside| !aside.is(begun));
+        self.state().waits.retain(|wait| !wait.is(begun));
+    }
+
+    /// Has handlers begin anew for a session that takes the place of another. An abort ends the wait.
+    pub fn renew_hooks(&self) {
+        let hooked = self.hooked();
+        self.wait_for_handlers(&self.0.root, |cancel| {
+            hooked.0.iter().for_each(|hooks| hooks.clone().renew(cancel));
+        });
     }
 
     /// True while handlers are being started that may add to the session.
@@ -177,8 +211,8 @@ impl Control {
         self.added_command(text).is_some() || self.hooked().wants("input")
     }
 
-    /// Runs the added command that `text` calls, or lets handlers look at the text. Gives the prompt to go on with;
-    /// none if it is dealt with. Waits for others: not for the session's thread.
+    /// Runs the added command that `text` calls, or lets handlers look at the text. Waits for others: not for the
+    /// session's thread.
     pub fn take_input(
         &self,
         text: String,
@@ -186,13 +220,13 @@ impl Control {
         source: InputSource,
         streaming: Option<Streaming>,
         cancel: &CancelToken,
-    ) -> Option<(String, Vec<Block>)> {
+    ) -> Taken {
         if let Some((named, arguments)) = self.added_command(&text) {
             if let Err(error) = named.command.run(&arguments, cancel) {
                 let source = format!("command:{}", named.name);
                 self.report(&Problem { source, event: "command".into(), error });
             }
-            return None;
+            return Taken::Handled;
         }
         let streaming = streaming.map(|streaming| match streaming {
             Streaming::Steer => "steer",
@@ -209,7 +243,7 @@ impl Control {
             }
             fields
         };
-        let event = self.hooked().ask("input", fields, cancel, &mut |event, result| {
+        let mut fold = |event: &mut Value, result: Result<Value, String>| {
             let mut result = result.unwrap_or_default();
             match result["action"].as_str() {
                 Some("handled") => {
@@ -226,13 +260,17 @@ impl Control {
                 _ => {}
             }
             Flow::Next
+        };
+        let (event, is_aborted) = self.wait_for_handlers(cancel, |cancel| {
+            (self.hooked().ask("input", fields, cancel, &mut fold), cancel.is_cancelled())
         });
         match event {
-            _ if is_handled => None,
-            None => Some((text, images)),
+            _ if is_handled => Taken::Handled,
+            _ if is_aborted => Taken::Aborted,
+            None => Taken::Goes(text, images),
             Some(mut event) => {
                 let images = event.get_mut("images").and_then(|images| read(images.take())).unwrap_or(images);
-                Some((event["text"].as_str().map_or(text, str::to_owned), images))
+                Taken::Goes(event["text"].as_str().map_or(text, str::to_owned), images)
             }
         }
     }

@@ -17,6 +17,7 @@ mod ticket;
 mod tools;
 
 pub use super::task::Streaming;
+pub use input::Taken;
 pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
 pub(super) use queue::is_typed;
 pub use state::{InterruptMode, Parts, Switches};
@@ -374,8 +375,17 @@ impl Control {
         self.log().messages()
     }
 
-    /// Cancels the run, its retry, the compaction and the questions beside the conversation under way. Does not wait for their end.
+    /// Cancels what the user waits for: the work under way, and waits for handlers. Does not wait for their end.
     pub fn abort(&self) {
+        // A run that waits for a handler must not begin when the wait ends.
+        self.abort_work();
+        let waits = self.state().waits.clone();
+        waits.iter().for_each(CancelToken::cancel);
+    }
+
+    /// Cancels the run, its retry, the compaction and the questions beside the conversation under way. A handler that
+    /// asks for this is waited for all the same.
+    pub fn abort_work(&self) {
         let under_way: Vec<CancelToken> = {
             let state = self.state();
             let all = [&state.run, &state.retry, &state.compaction];

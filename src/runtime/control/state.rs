@@ -59,8 +59,10 @@ pub(crate) struct State {
     /// Cancel tokens of the user's running shell commands.
     pub shells: Vec<CancelToken>,
     pub run: Option<CancelToken>,
-    /// Cancel tokens of questions beside the conversation, and of waits for extensions that are being started.
+    /// Cancel tokens of questions beside the conversation.
     pub asides: Vec<CancelToken>,
+    /// Cancel tokens of waits for handlers outside of a run.
+    pub waits: Vec<CancelToken>,
     /// The cancel token of a manual compaction or a move in the tree.
     pub compaction: Option<CancelToken>,
     /// Number of automatic compactions under way.
@@ -161,6 +163,7 @@ impl State {
             shells: Vec::new(),
             run: None,
             asides: Vec::new(),
+            waits: Vec::new(),
             compaction: None,
             compacting: 0,
             retry: None,
@@ -274,8 +277,8 @@ impl State {
     }
 
     /// Replaces what `owner` adds. Tools that are new become active as they should be at first.
-    pub fn set_addition(&mut self, owner: Owner, addition: Addition) -> Vec<String> {
-        let (new, problems) = self.additions.set(owner, addition);
+    pub fn set_addition(&mut self, owner: Owner, addition: Addition) {
+        let new = self.additions.set(owner, addition);
         self.lend();
         let at_first = names_of(&self.added_tools(true));
         let is_wanted = |name: &String| {
@@ -285,7 +288,6 @@ impl State {
         let mut names = names_of(&self.tools);
         names.extend(new.into_iter().filter(is_wanted));
         self.activate(&names);
-        problems
     }
 
     pub fn remove_addition(&mut self, owner: &Owner) {

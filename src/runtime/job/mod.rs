@@ -35,7 +35,7 @@ pub fn offer(control: &Control) {
     let tool = JobTool { info: info(), control: control.downgrade() };
     let addition = Addition { tools: vec![Arc::new(tool)], ..Addition::default() };
     // A tool of the program itself is never refused.
-    let _ = control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
+    control.set_addition(Owner { rank: OWN, name: NAME.into() }, addition);
     let control_of_bash = control.downgrade();
     control.set_adapt(Arc::new(move |tools| with_background(&control_of_bash, tools)));
 }

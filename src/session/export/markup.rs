@@ -68,6 +68,7 @@ fn list(html: &mut Html, list: &List, lines: Lines) {
         "1" => html.open(tag, &[]),
         start => html.open(tag, &[("start", start)]),
     }
+    let is_tight = list.items.iter().all(|item| !item.spaced && !item.gap);
     for item in &list.items {
         html.open("li", &[]);
         match item.task {
@@ -77,7 +78,7 @@ fn list(html: &mut Html, list: &List, lines: Lines) {
         }
         for block in &item.blocks {
             match block {
-                Block::Paragraph(text) if list.tight => inlines(html, text, lines),
+                Block::Paragraph(text) if is_tight => inlines(html, text, lines),
                 block => self::block(html, block, lines),
             }
         }

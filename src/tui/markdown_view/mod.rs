@@ -212,8 +212,10 @@ impl<'a> Look<'a> {
 
     fn items(&self, list: &List, items: Range<usize>, out: &mut Vec<Line>) {
         let count = items.len();
+        let mut gap =
+            items.start.checked_sub(1).and_then(|last| list.items.get(last)).is_some_and(|item| item.gap);
         for (item, number) in list.items.iter().zip(0..).skip(items.start).take(count) {
-            if number > 0 && !list.tight {
+            if std::mem::replace(&mut gap, item.gap) {
                 out.push(Line::new());
             }
             let mut marker = match list.start {
@@ -226,18 +228,18 @@ impl<'a> Look<'a> {
                 None => "",
             };
             let marker = Line::of(&marker, self.style(Role::MdListBullet));
-            self.item(item, marker, list.tight, out);
+            self.item(item, marker, out);
         }
     }
 
-    fn item(&self, item: &Item, marker: Line, tight: bool, out: &mut Vec<Line>) {
+    fn item(&self, item: &Item, marker: Line, out: &mut Vec<Line>) {
         let indent = marker.width();
         if indent + CONTENT_MIN > self.width {
             out.extend(wrap(&marker, self.width));
-            return out.extend(blocks(&item.blocks, self, !tight));
+            return out.extend(blocks(&item.blocks, self, item.spaced));
         }
         let mut before = marker;
-        for line in blocks(&item.blocks, &self.within(self.width - indent), !tight) {
+        for line in blocks(&item.blocks, &self.within(self.width - indent), item.spaced) {
             before.append(&line);
             out.push(before);
             before = Line::new();

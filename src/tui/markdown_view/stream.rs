@@ -1,10 +1,10 @@
 //! Growing Markdown in two parts: final lines, and lines that may still change.
 //!
 //! Final lines can be printed; together they equal the lines of the whole text. Only the last block can
-//! change, and of a code block only its last line, however long it is: so the cost is that of the new text
-//! and of the open block. Code that may become a diagram is short, and stays open until its end. Of an open
-//! list or table the final items are laid out once, but are not final lines: a blank line may part them yet, or
-//! a longer cell widen them.
+//! change, of a code block only its last line and of a list only its last item, however long it is: so the
+//! cost is that of the new text and of the open block. Code that may become a diagram is short, and stays open
+//! until its end. Of an open table the final rows are laid out once, but are not final lines: a longer cell may
+//! widen them yet.
 
 use super::table::Rows;
 use super::{Diagrams, Layout, Look};
@@ -18,18 +18,15 @@ pub struct Stream {
     /// True if blocks were returned: a blank line is due before the next.
     has_blocks: bool,
     code: Option<Code>,
+    /// Items of the open list that were returned.
+    items: usize,
     /// What is laid out of the open block.
     laid: Option<Box<(Layout, Laid)>>,
 }
 
-/// The items of a list, the rows of a table, or the lines of a diagram.
+/// The rows of a table, or the lines of a diagram.
 #[derive(Clone, Debug)]
 enum Laid {
-    Items {
-        count: usize,
-        tight: bool,
-        lines: Vec<Line>,
-    },
     Rows(Box<Rows>),
     /// A diagram, if its first `bytes` bytes can be drawn.
     Diagram {
@@ -68,6 +65,13 @@ impl Stream {
                 code.given += lines.len() + 1;
             }
         }
+        if let (Some(Block::List(list)), whole @ 1..) = (self.growing.open().first(), self.growing.whole()) {
+            if self.items == 0 {
+                separate(&mut self.has_blocks, &mut out);
+            }
+            look.items(list, self.items..whole, &mut out);
+            self.items = whole;
+        }
         self.lay_out(look);
         out
     }
@@ -96,7 +100,9 @@ impl Stream {
         if let (Some(code), Some(text)) = (&self.code, self.growing.open_code_without_end()) {
             code.clone().rest(text, &look, &mut out);
         } else if let [first, others @ ..] = self.growing.open() {
-            separate(&mut self.has_blocks.clone(), &mut out);
+            if self.items == 0 {
+                separate(&mut self.has_blocks.clone(), &mut out);
+            }
             let start = out.len();
             let laid = self.laid.as_deref().filter(|(layout, _)| layout.is_of(&look));
             match laid.map(|(_, laid)| laid) {
@@ -108,7 +114,7 @@ impl Stream {
                 None => self.open_block(first, &look, &mut out),
             }
             for block in others {
-                if out.len() > start {
+                if out.len() > start || self.items > 0 {
                     out.push(Line::new());
                 }
                 look.block(block, &mut out);
@@ -118,11 +124,19 @@ impl Stream {
         out
     }
 
+    /// Lays out an open block, of a list the items that were not returned yet.
+    fn rest_of(&self, block: &Block, look: &Look<'_>, out: &mut Vec<Line>) {
+        match block {
+            Block::List(list) => look.items(list, self.items..list.items.len(), out),
+            _ => look.block(block, out),
+        }
+    }
+
     fn open_block(&self, block: &Block, look: &Look<'_>, out: &mut Vec<Line>) {
         let (Some((language, lines)), Some(text)) =
             (self.open_diagram(), self.growing.open_code_without_end())
         else {
-            return look.block(block, out);
+            return self.rest_of(block, look, out);
         };
         match look.diagram(language, lines) {
             Some(diagram) => out.extend(diagram),
@@ -146,26 +160,21 @@ impl Stream {
                 code.rest(text, look, out);
             }
             _ => {
-                separate(&mut self.has_blocks, out);
-                look.block(block, out);
+                if self.items == 0 {
+                    separate(&mut self.has_blocks, out);
+                }
+                self.rest_of(block, look, out);
+                self.items = 0;
             }
         }
     }
 }
 
 impl Laid {
-    /// The first `whole` items or rows of a block, of which `known` are laid out.
+    /// The first `whole` rows of a table, of which `known` are laid out.
     fn grown(known: Option<Self>, block: &Block, whole: usize, look: &Look<'_>) -> Option<Self> {
         match (known, block) {
             _ if whole == 0 => None,
-            (known, Block::List(list)) => {
-                let (known, mut lines) = match known {
-                    Some(Self::Items { count, tight, lines }) if tight == list.tight => (count, lines),
-                    _ => (0, Vec::new()),
-                };
-                look.items(list, known..whole, &mut lines);
-                Some(Self::Items { count: whole, tight: list.tight, lines })
-            }
             (known, Block::Table(table)) => {
                 let mut rows = match known {
                     Some(Self::Rows(rows)) => rows,
@@ -196,11 +205,6 @@ impl Laid {
     /// The last `limit` lines of `block`, or slightly more.
     fn lines(&self, block: &Block, limit: usize, look: &Look<'_>, out: &mut Vec<Line>) {
         match (self, block) {
-            (Self::Items { count, lines, .. }, Block::List(list)) => {
-                let first = lines.len().saturating_sub(limit);
-                out.extend_from_slice(lines.get(first..).unwrap_or_default());
-                look.items(list, *count..list.items.len(), out);
-            }
             (Self::Rows(rows), Block::Table(table)) => {
                 let more = table.rows.get(rows.len()..).unwrap_or_default();
                 rows.lines(&table.align, more, limit, look, out);

@@ -80,6 +80,8 @@ fn lists_and_quotes() {
     );
     check("9. a\n\n10. b\n\n    c", 12, &["9. a", "", "10. b", "", "    c"]);
     check("> abc def gh\n>\n> - e", 10, &["│ abc def", "│ gh", "│", "│ - e"]);
+    // Blank rows stand where blank lines do.
+    check("- a\n- b\n  - c\n\n- d\n\n  e\n- f", 12, &["- a", "- b", "  - c", "", "- d", "", "  e", "- f"]);
     // No room for marks beside the text.
     check("> a b c d", 6, &["a b c", "d"]);
     check("100. ab cd ef", 8, &["100.", "ab cd ef"]);
@@ -223,6 +225,19 @@ fn long_code_is_laid_out_once() {
     }
     assert!(given >= 9_999);
     assert_eq!(given + stream.finish(&look).len(), 10_000);
+}
+
+#[test]
+fn of_a_long_list_only_the_last_item_may_change() {
+    let look = look(40);
+    let mut stream = Stream::default();
+    let mut given = 0;
+    for number in 0..1_000 {
+        given += stream.push(&format!("- {number} **b**\n  - c\n"), &look).len();
+        given += stream.push(if number % 2 == 0 { "  - d\n\n" } else { "" }, &look).len();
+        assert!(stream.open(&look, usize::MAX).len() <= 4);
+    }
+    assert_eq!(given + stream.finish(&look).len(), 500 * (4 + 2));
 }
 
 /// Text with likely markup.

@@ -1,7 +1,7 @@
 //! Modes of a session, and the approval of calls.
 
 use super::{Answer, Editor};
-use crate::agent::World;
+use crate::agent::{World, wait_until};
 use crate::server::Reply;
 use crate::world;
 use serde_json::{Value, json};
@@ -159,6 +159,20 @@ fn an_answer_holds_once_or_as_a_rule() {
             .unwrap();
     assert_eq!(settings["permissions"]["allow"], json!(["write(2/**)"]));
     assert_eq!(settings["permissions"]["folders"][world.work().to_str().unwrap()], json!(["write(3/**)"]));
+}
+
+#[test]
+fn a_cancel_ends_the_wait_for_a_handler_of_the_prompt() {
+    let (world, server) = world([]);
+    let events = json!({"events": ["input"]});
+    crate::extension::install(&world, "x", &events, "    *'\"type\":\"input\"'*) ;;\n");
+    let mut editor = Editor::start(&world, "");
+    let (id, _) = open(&mut editor, &world);
+    let prompt = editor.send_prompt(&id, "x");
+    wait_until("the handler is asked", || !crate::extension::events(&world).is_empty());
+    editor.notify("session/cancel", &json!({"sessionId": id}));
+    assert_eq!(editor.answer(prompt).stopped_by(), "cancelled");
+    assert!(server.requests().is_empty());
 }
 
 #[test]

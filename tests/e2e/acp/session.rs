@@ -26,6 +26,18 @@ fn a_session_is_titled_by_the_first_line_that_was_typed() {
 }
 
 #[test]
+fn a_prompt_whose_session_fails_inside_is_answered() {
+    let (world, _server) = world([Reply::text("one")]);
+    let mut editor = Editor::of(world.pi().words("--mode acp").env("PI_FAIL", "session.write:3:panic"));
+    let id = editor.new_session(&world);
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "hi"}]});
+    for reason in ["Failed inside", "open it again"] {
+        let (_, said) = editor.request("session/prompt", &prompt).error();
+        assert!(said.contains(reason), "{said}");
+    }
+}
+
+#[test]
 fn a_conversation_is_told_anew_as_it_was_typed() {
     let (world, server) = world([Reply::text("a"), Reply::text("b")]);
     world.write(".pi/skills/demo/SKILL.md", "---\nname: demo\ndescription: Shows\n---\nThe whole skill.");

@@ -6,11 +6,25 @@ use crate::server::Reply;
 use crate::world;
 use serde_json::json;
 
+/// Events of a prompt, and a gate.
+const EVENTS: [&str; 12] = [
+    "session_start",
+    "resources_discover",
+    "input",
+    "before_agent_start",
+    "agent_start",
+    "turn_start",
+    "context",
+    "message_end",
+    "turn_end",
+    "agent_end",
+    "agent_settled",
+    "tool_call",
+];
+
 /// Name, program, and a part of what is said on stderr; empty for nothing.
 fn programs() -> Vec<(&'static str, String, &'static str)> {
-    let with = |arms: &str| {
-        script(&(registers(&json!({"events": ["session_start", "agent_start", "tool_call"]})) + arms))
-    };
+    let with = |arms: &str| script(&(registers(&json!({"events": EVENTS})) + arms));
     let at_start = |code: &str| format!("#!/bin/sh\n{code}\n");
     let mut programs = vec![
         ("never answers", at_start("sleep 300"), ""),
@@ -71,7 +85,7 @@ fn programs() -> Vec<(&'static str, String, &'static str)> {
         ),
         ("never reads", at_start("sleep 300 | sleep 300"), ""),
     ];
-    for event in ["session_start", "agent_start"] {
+    for event in EVENTS.iter().filter(|event| **event != "tool_call") {
         let dies = with(&format!("    *'\"type\":\"{event}\"'*) kill -9 $$ ;;\n"));
         programs.push(("dies at an event", dies, "was ended by signal 9"));
     }

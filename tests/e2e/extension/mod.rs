@@ -1,15 +1,19 @@
 //! Extensions: small shell programs that take part in a session of the built binary.
 
+mod abort;
 mod boundary;
 mod change;
+mod conflict;
 mod folder;
 mod hostile;
+mod odd;
 mod part;
 mod provider;
 pub mod rpc;
 mod server;
 mod sign_in;
 mod slow;
+mod stuck;
 mod trust;
 mod virtual_model;
 

@@ -54,11 +54,11 @@ fn entries_of_another_session_come_whole() {
     let mut client = client(&world);
     client.request("prompt", json!({"message": "/do"})).unwrap();
     let state = client.state().unwrap();
-    client.close().unwrap();
     let got = answer(&world, "a")["result"].clone();
     assert_eq!((&got["since"], got["sessionId"].as_str().unwrap()), (&Value::Null, &*state.session_id));
     assert!(!got["entries"].as_array().unwrap().is_empty());
     assert_eq!(answer(&world, "b")["result"], json!({}));
+    client.close().unwrap();
 }
 
 const DRAWS: &str = r##"

@@ -95,6 +95,10 @@ fn a_sign_in_that_fails_says_why_and_stores_nothing() {
             "without \"access\" and \"expires\"",
         ),
         (
+            "    *'\"method\":\"provider.login\"'*) ok '{\"type\":\"api_key\",\"key\":\" \"}' ;;\n",
+            "or a \"key\" that is not empty",
+        ),
+        (
             "    *'\"method\":\"provider.login\"'*) login=$id\n      call o auth.open '{\"provider\":\"mine\",\"url\":\"file:///x\"}' ;;\n    *'\"id\":\"o\"'*) id=$login; fail \"$(printf %s \"$line\" | tr -d '\\\\\"')\" ;;\n",
             "must begin with https",
         ),

@@ -127,6 +127,20 @@ fn without_its_extension_the_model_that_answered_last_goes_on() {
 }
 
 #[test]
+fn a_model_that_goes_with_its_extension_is_named() {
+    let (world, _server) = world([], ROUTES);
+    let mut pi = world.pi().words("--mode rpc --model router/auto");
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).unwrap();
+    client.set_patience(PATIENCE);
+    client.request("get_state", json!({})).unwrap();
+    fs::remove_file(world.agent_dir().join("extensions/router")).unwrap();
+    client.request("reload", json!({})).unwrap();
+    let refused = client.prompt("hi").unwrap_err().to_string();
+    assert!(refused.contains("The virtual model router/auto is not registered"), "{refused}");
+    client.close().unwrap();
+}
+
+#[test]
 fn a_failed_request_is_routed_again_with_what_failed() {
     let (world, server) = world([Reply::error(503, "overloaded"), Reply::text("one")], ROUTES);
     world.pi().words("--model router/auto -p hi").run().success().stdout_is("one\n");
