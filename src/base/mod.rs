@@ -10,6 +10,7 @@ pub mod executable;
 pub mod failpoint;
 pub mod feature;
 pub mod file;
+pub mod file_url;
 pub mod glob;
 pub mod hex;
 pub mod ignore;

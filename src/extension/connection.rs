@@ -315,7 +315,7 @@ impl Connection {
         let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdout), LINE_MAX);
         loop {
             let (parsed, size) = match frames.next_frame() {
-                Ok(Some(Frame::Line(line))) => (message::parse(line).map_err(|bad| *bad), line.len()),
+                Ok(Some(Frame::Line(line))) => (message::parse(line), line.len()),
                 Ok(Some(Frame::TooLong(start))) => (self.too_long(Start::read(start)), 0),
                 Ok(None) | Err(_) => break,
             };
@@ -338,7 +338,8 @@ impl Connection {
                 Ok(Message::Request { id, method, params }) => {
                     self.serve(serve, Some(id), method, params, size);
                 }
-                Err(message::Bad { id, failure }) => {
+                Err(bad) => {
+                    let message::Bad { id, failure } = *bad;
                     self.reply(&message::failure(&id, &failure));
                     self.count_bad();
                 }
@@ -370,20 +371,20 @@ impl Connection {
     }
 
     /// What a line over the limit comes to. One that may be any answer fails every request.
-    fn too_long(&self, start: Start) -> Result<Message, message::Bad> {
+    fn too_long(&self, start: Start) -> Result<Message, Box<message::Bad>> {
         let failure = |what| {
             Failure::new(message::INVALID_REQUEST, format!("{what} is longer than {} MB", LINE_MAX >> 20))
         };
         match start {
             Start { id, has_method: true } => {
-                Err(message::Bad { id: id.unwrap_or_default(), failure: failure("the message") })
+                Err(Box::new(message::Bad { id: id.unwrap_or_default(), failure: failure("the message") }))
             }
             Start { id: Some(id), .. } => {
                 Ok(Message::Response { id, outcome: Err(failure("the answer of the extension")) })
             }
             Start { id: None, .. } => {
                 lock(&self.requests).answer_all(&Err(failure("the answer of the extension")));
-                Err(message::Bad { id: Value::Null, failure: failure("the line") })
+                Err(Box::new(message::Bad { id: Value::Null, failure: failure("the line") }))
             }
         }
     }

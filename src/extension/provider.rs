@@ -9,8 +9,8 @@ use crate::base::cancel::CancelToken;
 use crate::base::json::json;
 use crate::llm::model::Model;
 use crate::llm::options::Outside;
-use crate::models::Registry;
 use crate::runtime::lent::{self, LentModels, Provider, Router, VirtualModel};
+use crate::runtime::service::Services;
 use crossbeam_channel::{bounded, select};
 use serde_json::Value;
 use std::fmt;
@@ -55,10 +55,10 @@ impl Router for RemoteRouter {
 /// The models of an instance, and what is wrong with others.
 pub fn models(member: &Arc<dyn Member>) -> (LentModels, Vec<String>) {
     let (providers, mut problems) = providers(member);
-    let registry = member.services().registry;
+    let services = member.services();
     let mut virtual_models = Vec::new();
     for entry in &member.registration().virtual_models {
-        match virtual_model(entry, &registry) {
+        match virtual_model(entry, &services) {
             Ok(model) => {
                 virtual_models.push(VirtualModel { model, router: Arc::new(RemoteRouter(member.clone())) });
             }
@@ -68,10 +68,10 @@ pub fn models(member: &Arc<dyn Member>) -> (LentModels, Vec<String>) {
     (LentModels { providers, virtual_models }, problems)
 }
 
-/// Reads the registration of a virtual model, which must not have the name of a model of `registry`.
-pub fn virtual_model(entry: &Value, registry: &Registry) -> Result<Model, String> {
+/// Reads the registration of a virtual model, which must not have the name of another model.
+pub fn virtual_model(entry: &Value, services: &Services) -> Result<Model, String> {
     let model = lent::virtual_model(entry)?;
-    match registry.find(&model.provider, &model.id) {
+    match services.registry.find(&model.provider, &model.id) {
         Some(known) if !known.is_virtual() => Err(format!(
             "The virtual model {}/{} has the name of a model that there is",
             model.provider, model.id

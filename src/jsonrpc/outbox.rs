@@ -7,6 +7,7 @@
 use crate::base::cancel::CancelToken;
 use crossbeam_channel::{Receiver, Sender, after, select, unbounded};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,34 +25,44 @@ pub enum Refused {
 }
 
 pub struct Outbox {
+    /// Requests and notifications. They come before answers: a peer that asks for much has not to read all of that
+    /// before it is asked something.
+    own: Lane,
+    answers: Lane,
+    /// Bytes that were written.
+    written: AtomicU64,
+    over: CancelToken,
+}
+
+/// Messages that are written in their order.
+struct Lane {
     /// Holds no more than the bound, and one message.
     lines: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
     max: usize,
     state: Mutex<State>,
-    over: CancelToken,
 }
 
+#[derive(Default)]
 struct State {
     /// Bytes that are not written yet.
     waiting: usize,
-    /// Bytes that were written.
-    written: u64,
     /// Cancelled, and replaced, when there is room again.
     room: CancelToken,
 }
 
 impl Outbox {
-    /// An outbox that takes messages while less than `max` bytes wait, until `over` is cancelled.
+    /// An outbox that takes answers while less than `max` bytes of them wait, and other messages likewise, until `over`
+    /// is cancelled.
     pub fn new(max: usize, over: CancelToken) -> Self {
-        let state = State { waiting: 0, written: 0, room: CancelToken::new() };
-        Self { lines: unbounded(), max, state: Mutex::new(state), over }
+        let lane = || Lane { lines: unbounded(), max, state: Mutex::default() };
+        Self { own: lane(), answers: lane(), written: AtomicU64::new(0), over }
     }
 
-    /// Takes a message as soon as there is room, within `limit`.
+    /// Takes a request or a notification as soon as there is room, within `limit`.
     pub fn push(&self, line: Vec<u8>, limit: Duration, cancel: &CancelToken) -> Result<(), Refused> {
         let late = after(limit);
         let mut line = Some(line);
-        while let Some(room) = self.enter(&mut line) {
+        while let Some(room) = self.own.enter(&mut line) {
             select! {
                 recv(room.receiver()) -> _ => {}
                 recv(self.over.receiver()) -> _ => return Err(Refused::Over),
@@ -62,16 +73,21 @@ impl Outbox {
         Ok(())
     }
 
+    /// Takes a request or a notification if there is room.
+    pub fn offer(&self, line: Vec<u8>) {
+        self.own.enter(&mut Some(line));
+    }
+
     /// Takes an answer as soon as there is room. Late if the peer reads nothing for `limit` meanwhile.
     pub fn answer(&self, line: Vec<u8>, limit: Duration) -> Result<(), Refused> {
         let mut line = Some(line);
-        let mut written = self.state().written;
-        while let Some(room) = self.enter(&mut line) {
+        let mut written = self.written.load(Ordering::Relaxed);
+        while let Some(room) = self.answers.enter(&mut line) {
             select! {
                 recv(room.receiver()) -> _ => {}
                 recv(self.over.receiver()) -> _ => return Err(Refused::Over),
                 default(limit) => {
-                    let before = std::mem::replace(&mut written, self.state().written);
+                    let before = std::mem::replace(&mut written, self.written.load(Ordering::Relaxed));
                     if before == written {
                         return Err(Refused::Late);
                     }
@@ -81,30 +97,28 @@ impl Outbox {
         Ok(())
     }
 
-    /// Takes a message if there is room.
-    pub fn offer(&self, line: Vec<u8>) {
-        self.enter(&mut Some(line));
-    }
-
     /// Writes what comes until the connection is over. The error is that of a write.
     pub fn write_to(&self, mut peer: impl Write) -> io::Result<()> {
         loop {
-            let line = select! {
-                recv(self.lines.1) -> line => line,
-                recv(self.over.receiver()) -> _ => return Ok(()),
+            let own = self.own.lines.1.try_recv().ok().map(|line| (&self.own, line));
+            let (lane, line) = match own {
+                Some(own) => own,
+                None => select! {
+                    recv(self.own.lines.1) -> line => (&self.own, line.unwrap_or_default()),
+                    recv(self.answers.lines.1) -> line => (&self.answers, line.unwrap_or_default()),
+                    recv(self.over.receiver()) -> _ => return Ok(()),
+                },
             };
-            for piece in line.unwrap_or_default().chunks(PIECE) {
+            for piece in line.chunks(PIECE) {
                 peer.write_all(piece)?;
-                let mut state = self.state();
-                state.written += piece.len() as u64;
-                state.waiting -= piece.len();
-                if state.waiting < self.max {
-                    std::mem::take(&mut state.room).cancel();
-                }
+                self.written.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                lane.leave(piece.len());
             }
         }
     }
+}
 
+impl Lane {
     /// Takes `line`, or gives the token that says when to try again.
     fn enter(&self, line: &mut Option<Vec<u8>>) -> Option<CancelToken> {
         let mut state = self.state();
@@ -116,6 +130,14 @@ impl Outbox {
             let _ = self.lines.0.send(line);
         }
         None
+    }
+
+    fn leave(&self, count: usize) {
+        let mut state = self.state();
+        state.waiting -= count;
+        if state.waiting < self.max {
+            std::mem::take(&mut state.room).cancel();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,14 +162,34 @@ mod tests {
         assert_eq!(outbox.push(b"ab".to_vec(), SOON, &never), Ok(()));
         assert_eq!(outbox.push(b"cdefgh".to_vec(), SOON, &never), Ok(()));
         assert_eq!(outbox.push(b"i".to_vec(), SOON, &never), Err(Refused::Late));
-        assert_eq!(outbox.answer(b"i".to_vec(), SOON), Err(Refused::Late));
         outbox.offer(b"j".to_vec());
+        // Answers have room of their own.
+        assert_eq!(outbox.answer(b"1234".to_vec(), SOON), Ok(()));
+        assert_eq!(outbox.answer(b"5".to_vec(), SOON), Err(Refused::Late));
         let cancelled = CancelToken::new();
         cancelled.cancel();
         assert_eq!(outbox.push(b"i".to_vec(), LONG, &cancelled), Err(Refused::Cancelled));
         over.cancel();
         assert_eq!(outbox.push(b"i".to_vec(), LONG, &never), Err(Refused::Over));
-        assert_eq!(outbox.lines.1.try_iter().collect::<Vec<_>>().concat(), b"abcdefgh");
+        let taken = |lane: &Lane| lane.lines.1.try_iter().collect::<Vec<_>>().concat();
+        assert_eq!((taken(&outbox.own), taken(&outbox.answers)), (b"abcdefgh".to_vec(), b"1234".to_vec()));
+    }
+
+    #[test]
+    fn answers_come_behind_what_the_peer_is_asked() {
+        let over = CancelToken::new();
+        let outbox = Outbox::new(100, over.clone());
+        outbox.answer(b"answer\n".to_vec(), SOON).unwrap();
+        outbox.offer(b"first\n".to_vec());
+        outbox.offer(b"second\n".to_vec());
+        let (mut ours, theirs) = io::pipe().unwrap();
+        let mut text = [0; 20];
+        thread::scope(|scope| {
+            scope.spawn(|| outbox.write_to(theirs).unwrap());
+            ours.read_exact(&mut text).unwrap();
+            over.cancel();
+        });
+        assert_eq!(&text, b"first\nsecond\nanswer\n");
     }
 
     #[test]

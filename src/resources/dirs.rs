@@ -1,5 +1,6 @@
 //! Locates the home, agent and session folders.
 
+use crate::base::file_url;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -78,9 +79,9 @@ impl Dirs {
         &self.agent
     }
 
-    /// Resolves `path` relative to `cwd`, after expanding a leading `~`.
+    /// Resolves `path` relative to `cwd`, after expanding a leading `~`. A `file://` URL is its path.
     pub fn resolve(&self, path: &str, cwd: &Path) -> PathBuf {
-        cwd.join(expand(Path::new(path), self.home()))
+        resolve(path, self.home(), cwd)
     }
 
     /// Returns the session folder that the user chose by flag, environment or setting, in this order.
@@ -88,6 +89,12 @@ impl Dirs {
         let chosen = flag.or(self.sessions.as_deref()).or(setting)?;
         (!chosen.is_empty()).then(|| self.resolve(chosen, cwd))
     }
+}
+
+/// Resolves `path` relative to `base`, after expanding a leading `~` to `home`. A `file://` URL is its path.
+pub fn resolve(path: &str, home: Option<&Path>, base: &Path) -> PathBuf {
+    let of_url = path.strip_prefix("file://").and_then(|rest| file_url::path(rest).ok());
+    of_url.unwrap_or_else(|| base.join(expand(Path::new(path), home)))
 }
 
 fn expand(path: &Path, home: Option<&Path>) -> PathBuf {

@@ -5,6 +5,7 @@
 //! project, files of the user, and packages of settings; files that settings name come before files that were found.
 //! Files of an untrusted project are not read.
 
+use super::dirs;
 use super::package::Package;
 use super::pattern::{Choice, Plain, is_path};
 use super::settings::Settings;
@@ -163,13 +164,10 @@ impl Places<'_> {
         found.bounds = bounds;
     }
 
-    /// Resolves a path of the settings: `~` is the home folder, and relative paths begin at `base`.
+    /// Resolves a path of the settings: `~` is the home folder, a `file://` URL its path, and relative paths begin at
+    /// `base`.
     pub fn resolve(&self, path: &str, base: &Path) -> PathBuf {
-        match (path.strip_prefix('~'), self.home) {
-            (Some(""), Some(home)) => home.to_owned(),
-            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
-            _ => base.join(path),
-        }
+        dirs::resolve(path, self.home, base)
     }
 
     /// Returns the `.agents/skills` folders of the working folder and its ancestors, up to the repository's

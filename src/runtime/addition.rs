@@ -299,8 +299,11 @@ impl Config {
 impl NamedCommand {
     /// The command in the form that other programs are told.
     pub fn to_json(&self) -> Value {
-        json!({"name": self.name, "description": self.command.description(), "source": "extension",
-            "sourceInfo": self.source})
+        let mut command = json!({"name": self.name, "source": "extension", "sourceInfo": self.source});
+        if let Some(description) = self.command.description() {
+            command["description"] = description.into();
+        }
+        command
     }
 }
 

@@ -99,7 +99,7 @@ pub use crate::session::{CalledSkill, Store, prompt_history, unsent};
 pub use crate::tools::edit::{preview as preview_edit, texts as edited_texts};
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::{Kind as ImageKind, size_of as image_size};
-pub use crate::tools::path::{file_url, normalize as normalize_path, resolve_existing as resolve_path};
+pub use crate::tools::path::{normalize as normalize_path, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as without_controls;
 pub use crate::tools::process::lifeline;
 pub use crate::tools::truncate::size as size_text;

@@ -1,11 +1,22 @@
 //! Work for the session's thread that others than its mode hand in.
 
 use crate::agent::message::AgentMessage;
+use crate::llm::message::Block;
 use crate::session::entry::{Body, Entry};
 use crossbeam_channel::Sender;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
+
+/// What has become of a prompt that others have looked at.
+pub enum Taken {
+    /// It goes on as they left it.
+    Goes(String, Vec<Block>),
+    /// It is dealt with.
+    Handled,
+    /// The wait for them was aborted.
+    Aborted,
+}
 
 /// Where a prompt goes that comes during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,8 @@
 use super::backend::Backend;
 use super::fold;
 use crate::agent::tool::ToolError;
+use crate::base::file_url;
 use crate::tools::workspace::Workspace;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The absolute path for `given`. `.` and `..` are resolved lexically.
@@ -32,7 +31,7 @@ pub fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolError>
         text = &spaced;
     }
     if let Some(rest) = text.strip_prefix("file://") {
-        return Ok(normalize(&file_url(rest)?));
+        return file_url::path(rest).map(|path| normalize(&path)).map_err(ToolError::new);
     }
     Ok(absolute(workspace, text))
 }
@@ -88,34 +87,6 @@ pub fn normalize(path: &Path) -> PathBuf {
         }
     }
     out
-}
-
-/// The path of a `file://` URL; `rest` follows the two slashes.
-pub fn file_url(rest: &str) -> Result<PathBuf, ToolError> {
-    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
-    let path = rest.strip_prefix("localhost").unwrap_or(rest);
-    if !path.starts_with('/') {
-        return Err(ToolError::new(format!(
-            "The URL file://{rest} names another machine; only local files can be reached."
-        )));
-    }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut left = path.as_bytes();
-    while let [first, tail @ ..] = left {
-        left = tail;
-        let digit = |at: usize| tail.get(at).and_then(|byte| (*byte as char).to_digit(16));
-        match (*first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                left = tail.get(2..).unwrap_or_default();
-            }
-            _ => bytes.push(*first),
-        }
-    }
-    if bytes.contains(&0) {
-        return Err(ToolError::new("The path contains a NUL character, which no file name can have."));
-    }
-    Ok(PathBuf::from(OsString::from_vec(bytes)))
 }
 
 /// Replaces the space before AM and PM by a narrow no-break space, as in macOS screenshots.

@@ -88,6 +88,7 @@ mod sandbox;
 #[cfg(feature = "extensions")]
 mod script_api;
 mod script_event;
+#[cfg(feature = "extensions")]
 mod script_extension;
 mod script_session;
 mod sdk;

@@ -195,6 +195,30 @@ fn missing_packages_are_named_and_never_fetched() {
         .stdout_is("Updated 2 packages:\n  npm:a (none) -> 1.0.0\n  npm:b@2.0.0 (none) -> 2.0.0\n");
 }
 
+#[cfg(feature = "extensions")]
+#[test]
+fn a_file_url_is_the_path_that_it_names() {
+    let (world, server) = world([Reply::text("done")]);
+    let folder = world.home().join("my tools");
+    fs::create_dir_all(folder.join("prompts")).unwrap();
+    fs::write(folder.join("prompts/greet.md"), "Greet the world").unwrap();
+    let url = format!("file://{}/my%20tools", world.home().display());
+    run(&world, &format!("install {url}"))
+        .success()
+        .stdout_is(&format!("Installing {url}...\nInstalled {url}\n"));
+    let installed = packages(&world)[0].as_str().unwrap().to_owned();
+    assert_eq!(world.agent_dir().join(&installed).canonicalize().unwrap(), folder.canonicalize().unwrap());
+    let program = folder.join("program");
+    write_program(
+        &program,
+        &crate::extension::script(&crate::extension::registers(&crate::extension::hello())),
+    );
+    let named = format!("--model mock/m1 -e {url}/program -p /greet");
+    world.pi().words(&named).run().success().stdout_is("done\n");
+    let body = server.requests()[0].body.to_string();
+    assert!(body.contains("Greet the world") && body.contains("\"hello\""), "{body}");
+}
+
 #[test]
 fn a_project_has_packages_of_its_own() {
     let (world, _server) = world([]);

@@ -197,8 +197,8 @@ fn register(extensions: &Arc<Extensions>, instance: &Arc<Instance>, method: &str
 /// Refuses virtual models that cannot be used, or have the name of another model.
 fn check_virtual_models(extensions: &Extensions, fields: &Value) -> Result<(), String> {
     let Some(entries) = fields["virtualModels"].as_array() else { return Ok(()) };
-    let registry = extensions.state().about.services.registry.clone();
-    entries.iter().try_for_each(|entry| provider::virtual_model(entry, &registry).map(drop))
+    let services = extensions.state().about.services.clone();
+    entries.iter().try_for_each(|entry| provider::virtual_model(entry, &services).map(drop))
 }
 
 /// Refuses MCP servers that cannot be used, or whose names another extension has.

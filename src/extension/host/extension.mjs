@@ -229,8 +229,7 @@ export class Extension {
 				return isInRun() ? signal : undefined;
 			},
 		};
-		const parts = [this.base, own, extra].map((part) => Object.getOwnPropertyDescriptors(part));
-		return Object.defineProperties({}, Object.assign({}, ...parts));
+		return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(this.base), ...Object.getOwnPropertyDescriptors(own), ...Object.getOwnPropertyDescriptors(extra) });
 	}
 
 	toolContext(signal, toolCallId) {

@@ -3,7 +3,7 @@
 //! Editors write a selection as fragment `#L10:12`, and a symbol as query `?symbol=name`. Other fragments and
 //! queries of a file URI are ignored.
 
-use crate::runtime::file_url;
+use crate::base::file_url;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Place {
@@ -16,7 +16,7 @@ pub struct Place {
 
 impl Place {
     pub fn of(uri: &str) -> Self {
-        let Some(Ok(path)) = uri.strip_prefix("file://").map(file_url) else {
+        let Some(Ok(path)) = uri.strip_prefix("file://").map(file_url::path) else {
             return Self { name: uri.into(), ..Self::default() };
         };
         let (rest, fragment) = uri.split_once('#').unwrap_or((uri, ""));
@@ -66,7 +66,7 @@ fn lines(fragment: &str) -> Option<(u32, u32)> {
 }
 
 fn decoded(text: &str) -> String {
-    let path = file_url(&format!("/{text}")).ok();
+    let path = file_url::path(&format!("/{text}")).ok();
     let decoded = path.as_deref().and_then(|path| path.to_str()?.strip_prefix('/'));
     decoded.unwrap_or(text).to_owned()
 }

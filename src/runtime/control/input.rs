@@ -11,21 +11,11 @@ use crate::runtime::addition::{Addition, Completer, NamedCommand, OWN, Owner, Re
 use crate::runtime::ask;
 use crate::runtime::hook::{Flow, Hooked, Hooks, InputSource, custom_message, read};
 use crate::runtime::lent::RegisteredServer;
-use crate::runtime::task::Streaming;
+use crate::runtime::task::{Streaming, Taken};
 use crate::runtime::ui::{Change, Problem, Ui};
 use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-
-/// What has become of a prompt that others have looked at.
-pub enum Taken {
-    /// It goes on as they left it.
-    Goes(String, Vec<Block>),
-    /// It is dealt with.
-    Handled,
-    /// The wait for them was aborted.
-    Aborted,
-}
 
 impl Control {
     /// Replaces what `owner` adds to the session, from the next request on.

@@ -16,8 +16,7 @@ mod state;
 mod ticket;
 mod tools;
 
-pub use super::task::Streaming;
-pub use input::Taken;
+pub use super::task::{Streaming, Taken};
 pub use part::{Models, Permissions, Preferences, Queue, SignIns, Tools, Tree};
 pub(super) use queue::is_typed;
 pub use state::{InterruptMode, Parts, Switches};

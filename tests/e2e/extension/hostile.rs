@@ -84,6 +84,31 @@ fn programs() -> Vec<(&'static str, String, &'static str)> {
             "",
         ),
         ("never reads", at_start("sleep 300 | sleep 300"), ""),
+        ("is slow", with("").replacen("#!/bin/sh\n", "#!/bin/sh\nsleep 0.3\n", 1), ""),
+        (
+            "answers an event with 100 MB",
+            with(
+                "    *'\"type\":\"agent_start\"'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":\"' $id; head -c 100000000 /dev/zero; echo ;;\n",
+            ),
+            "agent_start: the answer of the extension is longer than 64 MB",
+        ),
+        (
+            "answers under another id",
+            script(
+                &(registers(&json!({"events": [{"event": "agent_start", "timeoutMs": 300}]}))
+                    + "    *'\"type\":\"agent_start\"'*) ok null 77; ok null 999 ;;\n"),
+            ),
+            "agent_start: no answer within 300ms",
+        ),
+        (
+            "eats signals and its shutdown",
+            with("    *'\"method\":\"shutdown\"'*) ;;\n").replacen(
+                "#!/bin/sh\n",
+                "#!/bin/sh\ntrap '' TERM INT HUP PIPE\n",
+                1,
+            ) + "while :; do sleep 300; done\n",
+            "",
+        ),
     ];
     for event in EVENTS.iter().filter(|event| **event != "tool_call") {
         let dies = with(&format!("    *'\"type\":\"{event}\"'*) kill -9 $$ ;;\n"));
@@ -109,6 +134,7 @@ fn no_program_stops_a_session() {
             let ends = errors.filter(|line| !line.contains("joins later")).count();
             assert!(ends <= 1, "{name} {words}: {}", done.stderr);
             assert_eq!(server.requests().len(), 1, "{name} {words}");
+            assert_eq!(world.processes_left(), [0u32; 0], "{name} {words}");
         }
     }
 }
@@ -123,6 +149,7 @@ fn no_program_stops_a_client() {
         client.wait_until_settled().unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(client.last_text().unwrap().as_deref(), Some("done"), "{name}");
         assert!(client.close().unwrap().success(), "{name}");
+        assert_eq!(world.processes_left(), [0u32; 0], "{name}");
     }
 }
 

@@ -15,7 +15,11 @@ fn a_program_may_send_thousands_of_calls_before_it_reads() {
         let (world, server) = world([Reply::text("done")]);
         let params = params.replace('\\', "");
         let arms = format!(
-            "    *'\"type\":\"session_start\"'*) i=0; while [ $i -lt 5000 ]; do i=$((i+1)); call x$i {method} '{params}'; done; ok null ;;\n"
+            r#"
+    *'"type":"session_start"'*)
+      i=0; while [ $i -lt 2500 ]; do i=$((i+1)); call x$i {method} '{params}'; done
+      while [ $i -gt 0 ]; do i=$((i-1)); read -r answer; done; ok null ;;
+"#
         );
         install(&world, "x", &json!({"events": ["session_start", "agent_start"]}), &arms);
         let done = world.pi().words("--model mock/m1 -p hi").run().success();
