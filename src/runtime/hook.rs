@@ -165,9 +165,12 @@ impl Hooked {
     pub fn message_end(&self, message: AgentMessage, cancel: &CancelToken) -> AgentMessage {
         let fields = || json!({"message": message});
         let event = self.ask("message_end", fields, cancel, &mut |event, result| {
-            let changed = result.map(|mut result| result["message"].take()).unwrap_or_default();
-            let is_read = !matches!(read(changed.clone()), None | Some(AgentMessage::Unknown(_)));
-            if changed["role"] == event["message"]["role"] && is_read {
+            if let Ok(Value::Object(mut result)) = result
+                && let Some(changed) = result.remove("message")
+                && changed["role"] == event["message"]["role"]
+                && serde_json::from_value::<AgentMessage>(changed.clone())
+                    .is_ok_and(|message| !matches!(message, AgentMessage::Unknown(_)))
+            {
                 event["message"] = changed;
             }
             Flow::Next
