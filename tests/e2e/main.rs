@@ -89,6 +89,7 @@ mod sandbox;
 mod script_event;
 #[cfg(feature = "extensions")]
 mod script_extension;
+#[cfg(feature = "extensions")]
 mod script_session;
 mod sdk;
 mod session;
