@@ -69,6 +69,8 @@ pub struct Connection {
     requests: Mutex<Requests>,
     /// Cancelled when the connection is over.
     over: CancelToken,
+    /// Cancelled when the user has been told of the end.
+    told: CancelToken,
     end: Mutex<Option<String>>,
     stderr: Mutex<VecDeque<u8>>,
     /// Cancelled when stderr has been read to its end.
@@ -95,6 +97,7 @@ impl Connection {
             outbox: Outbox::new(OUTBOX_MAX, over.clone()),
             requests: Mutex::default(),
             over,
+            told: CancelToken::new(),
             end: Mutex::default(),
             stderr: Mutex::default(),
             heard: CancelToken::new(),
@@ -222,11 +225,7 @@ impl Connection {
                     None => return Err(Failed::Late(limit.unwrap_or_default())),
                 },
                 recv(self.over.receiver()) -> _ => {
-                    // An answer that came before the end counts.
-                    return match open.answer.try_recv() {
-                        Ok(answer) => self.answered(Some(answer)),
-                        Err(_) => Err(Failed::Over(self.end_text())),
-                    };
+                    return self.at_end(open);
                 }
             }
         }
@@ -272,6 +271,18 @@ impl Connection {
             Some(Err(failure)) if failure.code == CANCELLED => Err(Failed::Cancelled),
             Some(Err(failure)) => Err(Failed::Refused(failure.message)),
             None => Err(Failed::Over(self.end_text())),
+        }
+    }
+
+    /// What has become of a request when the connection is over. An answer that came before counts. The user is told of
+    /// the end first: pi may end with what the caller does.
+    pub fn at_end(&self, open: &Open) -> Result<Value, Failed> {
+        match open.answer.try_recv() {
+            Ok(answer) => self.answered(Some(answer)),
+            Err(_) => {
+                self.told.wait_timeout(EXIT_WAIT);
+                Err(Failed::Over(self.end_text()))
+            }
         }
     }
 
@@ -351,17 +362,15 @@ impl Connection {
             if code.is_some() {
                 self.heard.wait_timeout(LAST_WORDS);
             }
-            let end = match code {
+            self.end(&match code {
                 Some(0) => "has ended".to_owned(),
                 Some(code) if code > 128 => format!("was ended by signal {}", code - 128),
                 Some(code) => format!("has ended with exit code {code}"),
                 None => "closed its stdout".to_owned(),
-            };
-            lock(&self.end).get_or_insert(end);
+            });
         }
-        // Before those who wait for an answer: pi may end with what they do.
         serve.ended(&self);
-        self.end(RETIRED);
+        self.told.cancel();
     }
 
     fn count_bad(&self) {
@@ -371,19 +380,21 @@ impl Connection {
     }
 
     /// What a line over the limit comes to. One that may be any answer fails every request.
-    fn too_long(&self, start: Start) -> Result<Message, Box<message::Bad>> {
+    fn too_long(&self, start: Option<Start>) -> Result<Message, Box<message::Bad>> {
         let failure = |what| {
             Failure::new(message::INVALID_REQUEST, format!("{what} is longer than {} MB", LINE_MAX >> 20))
         };
         match start {
-            Start { id, has_method: true } => {
+            Some(Start { id, has_method: true }) => {
                 Err(Box::new(message::Bad { id: id.unwrap_or_default(), failure: failure("the message") }))
             }
-            Start { id: Some(id), .. } => {
+            Some(Start { id: Some(id), .. }) => {
                 Ok(Message::Response { id, outcome: Err(failure("the answer of the extension")) })
             }
-            Start { id: None, .. } => {
-                lock(&self.requests).answer_all(&Err(failure("the answer of the extension")));
+            start => {
+                if start.is_some() {
+                    lock(&self.requests).answer_all(&Err(failure("the answer of the extension")));
+                }
                 Err(Box::new(message::Bad { id: Value::Null, failure: failure("the line") }))
             }
         }

@@ -188,9 +188,7 @@ impl Outside for RemoteProvider {
                         connection.give_up(&open);
                         return Err(Failed::Cancelled);
                     }
-                    recv(connection.over().receiver()) -> _ => {
-                        return Err(Failed::Over(connection.end_text()));
-                    }
+                    recv(connection.over().receiver()) -> _ => return connection.at_end(&open),
                 }
             }
         });

@@ -125,7 +125,7 @@ impl LentSignIn for RemoteSignIn {
                         connection.give_up(&open);
                         break Err(Failed::Cancelled);
                     }
-                    recv(connection.over().receiver()) -> _ => break Err(Failed::Over(connection.end_text())),
+                    recv(connection.over().receiver()) -> _ => break connection.at_end(&open),
                 }
             };
             stop.cancel();

@@ -106,12 +106,7 @@ impl Tool for RemoteTool {
                         connection.give_up(&open);
                         return Err(Failed::Late(limit.unwrap_or_default()));
                     }
-                    recv(connection.over().receiver()) -> _ => {
-                        return match open.answer.try_recv() {
-                            Ok(answer) => connection.answered(Some(answer)),
-                            Err(_) => Err(Failed::Over(connection.end_text())),
-                        };
-                    }
+                    recv(connection.over().receiver()) -> _ => return connection.at_end(&open),
                 }
             }
         });

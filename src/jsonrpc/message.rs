@@ -108,11 +108,12 @@ pub struct Start {
 }
 
 impl Start {
-    pub fn read(start: &[u8]) -> Self {
+    /// `None` if it is no message at all.
+    pub fn read(start: &[u8]) -> Option<Self> {
         let mut seen = Self::default();
         // The text is cut.
         let _ = serde_json::Deserializer::from_slice(start).deserialize_map(&mut seen);
-        seen
+        (start.trim_ascii_start().first() == Some(&b'{')).then_some(seen)
     }
 }
 
@@ -248,11 +249,11 @@ mod tests {
             (r#"{"jsonrpc":"2.0","method":"m","params":["yyy"#, None, true),
             (r#"{"jsonrpc":"2.0","result":{"id":7,"x":"yyy"#, None, false),
             (r#"{"jsonrpc":"2.0","id":7"#, None, false),
-            ("yyy", None, false),
         ];
         for (start, id, has_method) in rows {
-            assert_eq!(Start::read(start.as_bytes()), Start { id, has_method }, "{start}");
+            assert_eq!(Start::read(start.as_bytes()), Some(Start { id, has_method }), "{start}");
         }
+        assert_eq!(Start::read(b"yyy"), None);
     }
 
     #[test]

@@ -117,10 +117,10 @@ fn read_messages(stdout: PipeReader, peer: &Peer) {
             Ok(Some(Frame::TooLong(start))) => {
                 let fault = Fault::Failed("the server sent a message of more than 16 MB".into());
                 match Start::read(start) {
-                    Start { has_method: true, .. } => {}
-                    Start { id: Some(id), .. } => peer.answer(&id, Err(fault)),
+                    Some(Start { has_method: true, .. }) => {}
+                    Some(Start { id: Some(id), .. }) => peer.answer(&id, Err(fault)),
                     // It may be any answer.
-                    Start { id: None, .. } => peer.fail_all(&fault),
+                    Some(Start { id: None, .. }) | None => peer.fail_all(&fault),
                 }
             }
             Ok(None) | Err(_) => return,

@@ -90,6 +90,7 @@ mod script_api;
 mod script_event;
 #[cfg(feature = "extensions")]
 mod script_extension;
+#[cfg(feature = "extensions")]
 mod script_session;
 mod sdk;
 mod session;

@@ -60,6 +60,16 @@ fn an_answer_over_the_limit_fails_its_call_at_once() {
 }
 
 #[test]
+fn a_huge_line_that_is_no_message_is_passed_over() {
+    let (world, _server) = world([Reply::text("done")]);
+    let arms = "    *'\"type\":\"agent_start\"'*) head -c 70000000 /dev/zero; echo; ok null ;;\n";
+    install(&world, "x", &json!({"events": ["agent_start"]}), arms);
+    let done = world.pi().words("--model mock/m1 -p hi").run().success();
+    assert_eq!(done.stderr, "");
+    done.stdout_is("done\n");
+}
+
+#[test]
 fn a_program_that_does_not_answer_is_not_waited_for() {
     let call = |id: &str| Reply::tool(id, "hello", &json!({"name": "Ada"}));
     let (world, server) = world([call("t1"), call("t2"), Reply::text("done")]);
