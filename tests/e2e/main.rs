@@ -87,6 +87,7 @@ mod rpc;
 mod sandbox;
 #[cfg(feature = "extensions")]
 mod script_api;
+#[cfg(feature = "extensions")]
 mod script_event;
 #[cfg(feature = "extensions")]
 mod script_extension;
