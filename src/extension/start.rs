@@ -6,7 +6,7 @@ use super::request::{Answer, Failed};
 use super::{About, Extensions, Found, Instance, PROTOCOL_VERSION, State, call};
 use crate::base::cancel::CancelToken;
 use crate::base::json::json;
-use crate::base::patience::patience;
+use crate::base::patience::{patience, seconds_until};
 use crate::base::thread::Thread;
 use crate::jsonrpc::message::{Failure, INVALID_PARAMS};
 use crate::runtime::task::Task;
@@ -280,12 +280,6 @@ impl Extensions {
             }
         }
     }
-}
-
-/// Seconds that are left, rounded up.
-fn seconds_until(limit: Instant) -> u64 {
-    let left = limit.saturating_duration_since(Instant::now());
-    left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
 /// When the first prompt is not to wait for an instance any more.

@@ -13,6 +13,7 @@ use super::keymap::AppAction;
 use super::look::Look;
 use super::panel::{AsEditor, InDialog, Overlays, Panel};
 use super::program_status::{Blocked, Kind};
+use crate::base::patience::seconds_until;
 use crate::runtime::event::Event;
 use crate::runtime::ui::{
     Arrange, Change, Component, Dialog, Picture, Place, Problem, Query, Severity, Ui, YES,
@@ -21,8 +22,8 @@ use crate::runtime::{CancelToken, plain_text};
 use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::theme::Theme;
-use crossbeam_channel::{Sender, after, bounded, never, select};
+use crate::tui::theme::{Role, Theme};
+use crossbeam_channel::{Sender, at, bounded, never, select};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -124,11 +125,21 @@ impl Ui for OnFeed {
         };
         let title = dialog.title().to_owned();
         self.feed.effect(Effect::Ask(Box::new(Asked { number, title, text, form, reply })));
-        let late = timeout.map_or_else(never, after);
-        select! {
-            recv(told) -> answer => return answer.ok().flatten(),
-            recv(cancel.receiver()) -> _ => {}
-            recv(late) -> _ => {}
+        let end = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            let next = match end.map(|end| (end, seconds_until(end))) {
+                None => never(),
+                Some((_, 0)) => break,
+                Some((end, seconds)) => {
+                    self.feed.effect(Effect::Update(Update::QuestionEnds(number, seconds)));
+                    at(end - Duration::from_secs(seconds - 1))
+                }
+            };
+            select! {
+                recv(told) -> answer => return answer.ok().flatten(),
+                recv(cancel.receiver()) -> _ => break,
+                recv(next) -> _ => {}
+            }
         }
         self.feed.effect(Effect::Update(Update::QuestionOver(number)));
         None
@@ -242,7 +253,7 @@ pub fn ask(app: &mut App, asked: Asked) {
             Box::new(compose.with_text(&prefill))
         }
     };
-    app.open(Question { number, title, inner, reply });
+    app.open(Question { number, title, inner, seconds: None, reply });
 }
 
 /// Opens a component.
@@ -312,6 +323,8 @@ struct Question {
     number: u64,
     title: String,
     inner: Box<dyn OnScreen>,
+    /// Seconds until it goes away by itself.
+    seconds: Option<u64>,
     reply: Sender<Option<String>>,
 }
 
@@ -321,7 +334,13 @@ impl OnScreen for Question {
     }
 
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        self.inner.lines(look, rows)
+        let Some(seconds) = self.seconds else { return self.inner.lines(look, rows) };
+        let mut lines = self.inner.lines(look, rows.saturating_sub(1).max(1));
+        lines.push(
+            Line::of(&format!("  goes away by itself in {seconds}s"), look.style(Role::Muted))
+                .cut(look.width),
+        );
+        lines
     }
 
     fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
@@ -335,6 +354,10 @@ impl OnScreen for Question {
     fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
         match update {
             Update::QuestionOver(number) if *number == self.number => Step::Close,
+            Update::QuestionEnds(number, seconds) if *number == self.number => {
+                self.seconds = Some(*seconds);
+                Step::Stay
+            }
             _ => Step::Stay,
         }
     }

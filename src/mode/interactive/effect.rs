@@ -288,6 +288,8 @@ pub enum Update {
     ApprovalOver(String),
     /// The question of an extension with this number needs no answer any more.
     QuestionOver(u64),
+    /// The question with this number goes away by itself in so many seconds.
+    QuestionEnds(u64, u64),
     /// What the component with this number has drawn.
     Drawn {
         number: u64,

@@ -352,3 +352,22 @@ fn calls_that_a_tool_makes_are_numbered_and_kept_with_its_result() {
     assert_eq!((&rows[1]["id"], &rows[1]["status"]), (&json!("t1/2"), &json!("error")));
     assert!(rows[1]["error"].as_str().unwrap().contains("none"), "{nested}");
 }
+
+#[test]
+fn a_question_with_a_limit_counts_down_and_goes_away() {
+    let (world, _server) = world([]);
+    let arms = r#"
+    *'"method":"command.run"'*) saved=$id; call q ui.confirm '{"title":"Really?","message":"so","timeout":2500}' ;;
+    *'"id":"q"'*) ok null "$saved" ;;
+"#;
+    install(&world, "cmd", &json!({"commands": [{"name": "do"}], "events": ["session_start"]}), arms);
+    let screen = started(&world, "");
+    screen.wait_until("the program takes part", |_| !super::events(&world).is_empty());
+    screen.send("/do");
+    let shown = screen.wait_for("goes away by itself in");
+    assert!(shown.contains("Really?"), "{shown}");
+    screen.wait_for("by itself in 1s");
+    screen.wait_until("it is gone", |shown| !shown.contains("Really?"));
+    assert_eq!(answer(&world, "q")["result"], json!({"confirmed": false}));
+    screen.quit();
+}
