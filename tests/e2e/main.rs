@@ -87,9 +87,11 @@ mod rpc;
 mod sandbox;
 #[cfg(feature = "extensions")]
 mod script_api;
+#[cfg(feature = "extensions")]
 mod script_event;
 #[cfg(feature = "extensions")]
 mod script_extension;
+#[cfg(feature = "extensions")]
 mod script_session;
 mod sdk;
 mod session;
