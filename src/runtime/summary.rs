@@ -5,8 +5,10 @@
 //! before it.
 
 use super::event::{Event, Listener, Reason};
+use super::hook::Hooked;
 use super::retry;
 use super::service::Services;
+use super::tap::HookTap;
 use crate::agent::message::{self, AgentMessage};
 use crate::agent::run::{Fatal, Request};
 use crate::base::cancel::CancelToken;
@@ -33,6 +35,7 @@ pub struct Summarizer<'a> {
     pub thinking: ThinkingLevel,
     /// Why the conversation is compacted; `None` for the summary of a branch.
     pub reason: Option<Reason>,
+    pub hooked: Hooked,
     pub cancel: &'a CancelToken,
 }
 
@@ -186,6 +189,7 @@ impl Summarizer<'_> {
         let mut stream = match prepared {
             Ok(Request { model, mut options }) => {
                 options.cache = CacheRetention::None;
+                options.tap = HookTap::of_summary(self.hooked.clone(), &model, self.cancel);
                 let system = SystemMessage {
                     content: Content::Text(prompt::SYSTEM.to_owned()),
                     timestamp: now_ms(),

@@ -18,6 +18,8 @@ pub(super) struct HookTap {
     model: Arc<Model>,
     cancel: CancelToken,
     takes_events: bool,
+    /// True for requests of which handlers see nothing but the headers.
+    is_summary: bool,
 }
 
 impl std::fmt::Debug for HookTap {
@@ -34,7 +36,15 @@ impl HookTap {
             return None;
         }
         let (hooked, model, cancel) = (hooked.clone(), model.clone(), cancel.clone());
-        Some(Arc::new(Self { hooked, model, cancel, takes_events }))
+        Some(Arc::new(Self { hooked, model, cancel, takes_events, is_summary: false }))
+    }
+
+    /// A tap for requests of summaries, which are no part of the conversation.
+    pub fn of_summary(hooked: Hooked, model: &Arc<Model>, cancel: &CancelToken) -> Option<Arc<dyn Tap>> {
+        let (model, cancel) = (model.clone(), cancel.clone());
+        let is_wanted = hooked.wants(HEADERS);
+        is_wanted
+            .then(|| Arc::new(Self { hooked, model, cancel, takes_events: false, is_summary: true }) as _)
     }
 }
 
@@ -68,7 +78,7 @@ impl Tap for HookTap {
     }
 
     fn wants_body(&self) -> bool {
-        self.hooked.wants(BODY)
+        !self.is_summary && self.hooked.wants(BODY)
     }
 
     fn body(&self, body: &[u8]) -> Option<Map<String, Value>> {
@@ -95,7 +105,9 @@ impl Tap for HookTap {
             let headers = headers.iter().map(|(name, value)| (name.to_lowercase(), value.as_str().into()));
             json!({"status": status, "headers": headers.collect::<Map<_, Value>>()})
         };
-        self.hooked.tell(ANSWER, fields, &self.cancel);
+        if !self.is_summary {
+            self.hooked.tell(ANSWER, fields, &self.cancel);
+        }
     }
 
     fn event(&self, data: &str) {

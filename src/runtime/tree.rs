@@ -106,7 +106,8 @@ impl Session {
             let branch = branch::collect(&control.log(), &abandoned, window - reserve, describe);
             let done = compactor.summarizer_model().and_then(|(model, _)| {
                 let (services, thinking) = (compactor.services, ThinkingLevel::Off);
-                let summarizer = Summarizer { services, model, thinking, reason: None, cancel };
+                let hooked = control.hooked();
+                let summarizer = Summarizer { services, model, thinking, reason: None, hooked, cancel };
                 summed_up(&summarizer, &branch, how, compactor.listener)
             });
             match done {

@@ -164,6 +164,10 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
 /// Sends the request of a wire protocol and decodes the answer.
 fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
     let Job { model, context, options, .. } = job;
+    // What nobody waits for any more is neither changed nor sent.
+    if job.stop.is_cancelled() {
+        return Err(StreamError::aborted().into());
+    }
     let retouched = retouched(job, secrets);
     let options = retouched.as_ref().unwrap_or(options);
     let HttpRequest { url, mut headers, mut body } = protocol.request(model, context, options)?;

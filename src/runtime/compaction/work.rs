@@ -235,6 +235,7 @@ impl Compactor<'_> {
             services: self.services,
             thinking: model.clamp_thinking(thinking),
             reason: Some(reason),
+            hooked: self.control.hooked(),
             cancel: self.cancel,
             model: model.clone(),
         };

@@ -257,3 +257,26 @@ fn what_is_sent_before_the_first_request_goes_with_it() {
         assert!(!ran.stdout.contains("queue_update"), "{event}");
     }
 }
+
+#[test]
+fn the_request_of_a_summary_has_headers_of_handlers_too() {
+    // The turn is cut in two, so that there are two summaries.
+    let (world, server) = world(["one", "two", "a summary", "another"].map(Reply::text));
+    world.write_config("settings.json", r#"{"compaction":{"keepRecentTokens":1}}"#);
+    let arms = r#"    *'"type":"before_provider_headers"'*) ok '{"headers":{"x-mine":"yes"}}' ;;
+"#;
+    install(&world, "x", &json!({"events": ["before_provider_headers", "before_provider_request"]}), arms);
+    let mut client = super::rpc::client(&world);
+    for _ in 0..2 {
+        client.prompt("hi there").unwrap();
+        client.wait_until_settled().unwrap();
+    }
+    client.request("compact", json!({})).unwrap();
+    client.close().unwrap();
+    let sent = server.requests();
+    assert_eq!(sent.len(), 4);
+    assert!(sent.iter().all(|request| request.header("x-mine") == Some("yes")));
+    // Its body is none of the conversation's.
+    let bodies = events(&world).into_iter().filter(|event| event["type"] == "before_provider_request");
+    assert_eq!(bodies.count(), 2);
+}
