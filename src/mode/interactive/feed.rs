@@ -252,6 +252,8 @@ fn news(event: &Event<'_>) -> Option<News> {
                 // The end of a turn appends messages and compactions that no other event tells of.
                 "custom_message" => {
                     entry["role"] = "custom".into();
+                    // That of an entry is a text, and nobody sees it.
+                    entry["timestamp"] = 0.into();
                     News::MessageStarted(serde_json::from_value(entry).ok()?)
                 }
                 "compaction" => News::CompactionEnded {

@@ -175,3 +175,21 @@ fn a_message_without_a_turn_waits_for_the_end_of_the_turn() {
         assert_eq!(kinds, expected, "{event}");
     }
 }
+
+#[test]
+fn a_message_that_is_appended_stands_on_the_screen() {
+    let (world, _server) = world([Reply::text("one"), Reply::text("two")]);
+    let entry =
+        json!({"type": "custom_message", "customType": "c", "content": "look again", "display": true});
+    let answer = json!({"entries": [entry], "continue": true});
+    let arms = format!(
+        r#"    *'"type":"agent_before_settle"'*) if [ -n "$done" ]; then ok null; else done=1; ok '{answer}'; fi ;;
+"#
+    );
+    install(&world, "x", &json!({"events": ["agent_before_settle"]}), &arms);
+    let screen = crate::screen::Screen::start(world.pi().words("--model mock/m1").args(["hi"]));
+    screen.wait_until("both answers and the message", |text| {
+        ["one", "look again", "two"].iter().all(|part| text.contains(part))
+    });
+    screen.quit();
+}
