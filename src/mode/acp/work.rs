@@ -74,7 +74,8 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, sessions: &Sessions, pee
             }
         };
         match job {
-            Job::Prompt { ticket, prompt, turn, reply } => {
+            // In a panic the turn ends before the reply goes out, since it is bound after that.
+            Job::Prompt { ticket, prompt, reply, turn } => {
                 let answered = answer(&mut session, &mut meter, ticket, prompt, peer, files);
                 drop(turn);
                 match answered {
