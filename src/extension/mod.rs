@@ -328,12 +328,12 @@ impl Extensions {
     }
 
     fn count_events(&self) {
-        let instances = self.instances();
-        let wanted = instances.iter().flat_map(|instance| {
-            let events = &instance.registration().events;
-            events.iter().map(|subscription| subscription.event.clone()).collect::<Vec<_>>()
-        });
-        *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = wanted.collect();
+        // Held meanwhile: of two counts at the same time, the later one has to be written last.
+        let mut wanted = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
+        wanted.clear();
+        for instance in self.instances() {
+            wanted.extend(instance.registration().events.iter().map(|known| known.event.clone()));
+        }
     }
 
     /// Reports what is wrong with what an instance registers, each fault once.
